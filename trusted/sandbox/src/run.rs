@@ -1,0 +1,186 @@
+//! One run from start to end: create, run a process, collect, destroy, report.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::{FileError, RunError};
+use crate::limits::Limit;
+use crate::process::{ExitStatus, ProcessEvent, ProcessInput, ProcessSpec, Stdio};
+use crate::report::{Output, RunResult, Times};
+use crate::spec::{GuestPath, SandboxSpec};
+use crate::wall::{Sandbox, Wall};
+
+/// A run to be made.
+pub struct Job {
+    /// The sandbox.
+    pub spec: SandboxSpec,
+    /// The program.
+    pub process: ProcessSpec,
+    /// What the program reads; decides `process.stdio`'s stdin.
+    pub stdin: Stdin,
+    /// Files to read after the program has ended.
+    pub collect: Vec<GuestPath>,
+    /// The largest file that `collect` reads, in bytes.
+    pub collect_max: u64,
+    /// Where to send what happens as it happens. A receiver that does not keep
+    /// up slows the program down.
+    pub events: Option<mpsc::Sender<RunEvent>>,
+    /// Ends the run early, as [`ExitStatus::Signal`] 9.
+    pub cancel: CancellationToken,
+}
+
+impl Job {
+    /// A run of `process` with an empty stdin that collects nothing.
+    #[must_use]
+    pub fn new(spec: SandboxSpec, process: ProcessSpec) -> Self {
+        Self {
+            spec,
+            process,
+            stdin: Stdin::Empty,
+            collect: Vec::new(),
+            collect_max: 1 << 30,
+            events: None,
+            cancel: CancellationToken::new(),
+        }
+    }
+}
+
+/// What a program reads from its stdin.
+pub enum Stdin {
+    /// Nothing.
+    Empty,
+    /// These bytes, then end-of-file.
+    Bytes(Bytes),
+    /// What this reader gives.
+    Reader(Box<dyn AsyncRead + Send + Unpin>),
+}
+
+/// What happens in a run, as it happens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunEvent {
+    /// Bytes written to stdout or to the terminal.
+    Stdout(Bytes),
+    /// Bytes written to stderr.
+    Stderr(Bytes),
+}
+
+/// A file that was asked for, or why it could not be had.
+#[derive(Debug)]
+pub struct Collected {
+    /// Which.
+    pub path: GuestPath,
+    /// What it holds.
+    pub contents: Result<Bytes, FileError>,
+}
+
+/// Creates a sandbox, runs one process to its end, collects files, destroys the
+/// sandbox, and reports.
+///
+/// If the returned future is dropped, the sandbox is destroyed.
+///
+/// # Errors
+///
+/// [`RunError`] if the process never ran. What the process itself does, a
+/// failure or a limit too, is a result and no error.
+pub async fn run(wall: &dyn Wall, job: Job) -> Result<(RunResult, Vec<Collected>), RunError> {
+    let begun = Instant::now();
+    let sandbox = wall.create(&job.spec).await?;
+    let created = Instant::now();
+
+    let mut process = job.process;
+    if let Stdio::Pipes { stdin } = &mut process.stdio {
+        *stdin = !matches!(job.stdin, Stdin::Empty);
+    }
+    let started = match sandbox.start(process).await {
+        Ok(started) => started,
+        Err(error) => {
+            sandbox.destroy().await;
+            return Err(error.into());
+        }
+    };
+
+    let feeding = started.input.map(|input| tokio::spawn(feed(input, job.stdin)));
+    let mut stdout = Vec::new();
+    let mut stderr = Vec::new();
+    let mut events = started.events;
+    let mut watcher = job.events;
+    let exit = loop {
+        let event = tokio::select! {
+            event = events.recv() => event,
+            () = job.cancel.cancelled() => None,
+        };
+        let report = match event {
+            Some(ProcessEvent::Stdout(bytes) | ProcessEvent::Pty(bytes)) => {
+                stdout.extend_from_slice(&bytes);
+                RunEvent::Stdout(bytes)
+            }
+            Some(ProcessEvent::Stderr(bytes)) => {
+                stderr.extend_from_slice(&bytes);
+                RunEvent::Stderr(bytes)
+            }
+            Some(ProcessEvent::Exit(status)) => break status,
+            None => break ExitStatus::Signal(9),
+        };
+        if let Some(sender) = &watcher
+            && sender.send(report).await.is_err()
+        {
+            watcher = None;
+        }
+    };
+    if let Some(feeding) = feeding {
+        feeding.abort();
+    }
+
+    let collected = collect(&*sandbox, job.collect, job.collect_max).await;
+    let ran = Instant::now();
+    let (id, wall, controls) = (sandbox.id(), sandbox.wall(), sandbox.controls().to_vec());
+    let ended = sandbox.destroy().await;
+    let result = RunResult {
+        id,
+        exit,
+        timed_out: ended.limit_hit == Some(Limit::WallTime),
+        limit_hit: ended.limit_hit,
+        stdout: Output(stdout),
+        stderr: Output(stderr),
+        truncated: ended.truncated,
+        wall,
+        controls,
+        usage: ended.usage,
+        times: Times { create: created - begun, run: ran - created, destroy: ran.elapsed() },
+        cleanup: ended.cleanup,
+    };
+    Ok((result, collected))
+}
+
+/// Gives a program its stdin.
+async fn feed(input: ProcessInput, stdin: Stdin) {
+    match stdin {
+        Stdin::Empty => {}
+        Stdin::Bytes(bytes) => {
+            let _ = input.write(bytes).await;
+        }
+        Stdin::Reader(mut reader) => {
+            let mut buffer = vec![0; 64 * 1024];
+            // A reader that fails is at its end: the program sees end-of-file.
+            while let Ok(n @ 1..) = reader.read(&mut buffer).await {
+                if input.write(Bytes::copy_from_slice(&buffer[..n])).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+    input.close().await;
+}
+
+async fn collect(sandbox: &dyn Sandbox, paths: Vec<GuestPath>, max: u64) -> Vec<Collected> {
+    let mut collected = Vec::with_capacity(paths.len());
+    for path in paths {
+        let contents = sandbox.read_file(&path, max).await;
+        collected.push(Collected { path, contents });
+    }
+    collected
+}
