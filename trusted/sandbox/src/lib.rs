@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod language;
 mod limits;
 mod process;
 mod report;
@@ -17,6 +18,7 @@ mod spec;
 mod wall;
 
 pub use error::{CreateError, FileError, RunError, SandboxError, StartError, Unavailable};
+pub use language::{Language, UnknownLanguage};
 pub use limits::{Limit, LimitError, Limits, parse_duration, parse_size};
 pub use process::{
     ExitStatus, Feed, Pid, Process, ProcessEvent, ProcessInfo, ProcessInput, ProcessSpec, Stdio,
