@@ -22,7 +22,7 @@ pub enum Grant {
     WriteExisting,
     /// Use devices: read, write, ioctl.
     Devices,
-    /// All, with making, removing and renaming.
+    /// All, with making, removing and renaming; but no device nodes.
     Everything,
 }
 
@@ -91,7 +91,9 @@ pub fn restrict(grants: Vec<(OwnedFd, Grant)>) -> Result<(), LandlockError> {
                     | AccessFs::Truncate
                     | AccessFs::IoctlDev
             }
-            Grant::Everything => all & !AccessFs::IoctlDev,
+            Grant::Everything => {
+                all & !(AccessFs::IoctlDev | AccessFs::MakeChar | AccessFs::MakeBlock)
+            }
         };
         ruleset = ruleset.add_rule(PathBeneath::new(directory, access))?;
     }

@@ -144,8 +144,7 @@ mod tests {
     fn every_name_is_a_system_call_of_this_machine() {
         let list: List = toml::from_str(LIST).unwrap();
         let names = list.allow.iter().chain(&list.refuse).flat_map(|group| &group.calls);
-        let unknown: Vec<_> =
-            names.filter(|name| linux::seccomp::number(name).is_none()).collect();
+        let unknown: Vec<_> = names.filter(|name| linux::seccomp::number(name).is_none()).collect();
         if cfg!(target_arch = "x86_64") {
             assert!(unknown.is_empty(), "misspelled? {unknown:?}");
         }

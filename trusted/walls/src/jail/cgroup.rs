@@ -1,0 +1,512 @@
+//! Control groups: limits that the kernel enforces on a whole sandbox.
+//!
+//! Sources: cgroups(7); Linux `Documentation/admin-guide/cgroup-v2.rst` and
+//! `cgroup-v1/`.
+//!
+//! The launcher has one directory of its own in each hierarchy, named after its
+//! process, and in it one for each sandbox. What an earlier launcher left when
+//! it was killed is found by that name and removed.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::{Path, PathBuf};
+
+use wire::jail::{Accounting, Counters, Plan, Used};
+
+/// Microseconds over which a CPU share is measured.
+const PERIOD_US: u64 = 100_000;
+
+const PREFIX: &str = "casemate-";
+
+const SIGKILL: i32 = 9;
+
+/// The hierarchies that this host offers and this process may use.
+pub(super) struct Cgroups {
+    kind: Kind,
+    /// Removed before anything was made.
+    pub(super) swept: Vec<String>,
+}
+
+enum Kind {
+    /// The launcher's directory.
+    V2(PathBuf),
+    /// Each controller with the launcher's directory in its hierarchy.
+    V1(Vec<(Controller, PathBuf)>),
+    /// Why there is none.
+    None(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Controller {
+    Memory,
+    Cpu,
+    Pids,
+    Cpuacct,
+}
+
+impl Controller {
+    const ALL: [Self; 4] = [Self::Memory, Self::Cpu, Self::Pids, Self::Cpuacct];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Cpu => "cpu",
+            Self::Pids => "pids",
+            Self::Cpuacct => "cpuacct",
+        }
+    }
+}
+
+impl Cgroups {
+    /// Finds what can be used, and removes what earlier launchers left there.
+    pub(super) fn open() -> Self {
+        let mut swept = Vec::new();
+        let kind = match open_v2(&mut swept) {
+            Ok(directory) => Kind::V2(directory),
+            Err(no_v2) => match open_v1(&mut swept) {
+                Ok(directories) => Kind::V1(directories),
+                Err(no_v1) => Kind::None(format!("cgroup v2: {no_v2}; cgroup v1: {no_v1}")),
+            },
+        };
+        Self { kind, swept }
+    }
+
+    pub(super) fn accounting(&self) -> Accounting {
+        match &self.kind {
+            Kind::V2(directory) => Accounting::CgroupV2(directory.display().to_string()),
+            Kind::V1(directories) => Accounting::CgroupV1(
+                directories.iter().map(|(controller, _)| controller.name().to_owned()).collect(),
+            ),
+            Kind::None(reason) => Accounting::Rlimits(reason.clone()),
+        }
+    }
+
+    /// Makes the directories of one sandbox and sets its limits, each read back.
+    pub(super) fn make(&self, plan: &Plan) -> io::Result<SandboxCgroup> {
+        let name = plan.number.to_string();
+        let quota = (plan.cpu_milli * PERIOD_US / 1000).max(1000);
+        let mut made = SandboxCgroup::default();
+        match &self.kind {
+            Kind::V2(parent) => {
+                let dir = made.add(parent, &name)?;
+                set(&dir, "memory.max", &page_rounded(plan.memory).to_string())?;
+                // Absent where the kernel has no swap.
+                set_if_there(&dir, "memory.swap.max", "0")?;
+                set(&dir, "memory.oom.group", "1")?;
+                set(&dir, "pids.max", &(plan.processes + INIT).to_string())?;
+                set(&dir, "cpu.max", &format!("{quota} {PERIOD_US}"))?;
+                made.counters = Counters {
+                    cpu: Some(text(&dir, "cpu.stat")),
+                    oom: Some(text(&dir, "memory.events")),
+                    peak: dir.join("memory.peak").exists().then(|| text(&dir, "memory.peak")),
+                    pids: Some(text(&dir, "pids.events")),
+                };
+                made.start_in = Some(File::open(&dir)?);
+            }
+            Kind::V1(parents) => {
+                for (controller, parent) in parents {
+                    // Controllers mounted together share one directory.
+                    let mut dir = parent.join(&name);
+                    let first = !made.dirs.contains(&dir);
+                    if first {
+                        dir = made.add(parent, &name)?;
+                    }
+                    match controller {
+                        Controller::Memory => {
+                            let max = page_rounded(plan.memory).to_string();
+                            set(&dir, "memory.limit_in_bytes", &max)?;
+                            // Memory and swap together; absent without swap accounting.
+                            set_if_there(&dir, "memory.memsw.limit_in_bytes", &max)?;
+                            made.counters.oom = Some(text(&dir, "memory.oom_control"));
+                            made.counters.peak = Some(text(&dir, "memory.max_usage_in_bytes"));
+                        }
+                        Controller::Cpu => {
+                            set(&dir, "cpu.cfs_period_us", &PERIOD_US.to_string())?;
+                            set(&dir, "cpu.cfs_quota_us", &quota.to_string())?;
+                        }
+                        Controller::Pids => {
+                            set(&dir, "pids.max", &(plan.processes + INIT).to_string())?;
+                            made.counters.pids = Some(text(&dir, "pids.events"));
+                        }
+                        Controller::Cpuacct => {
+                            made.counters.cpu = Some(text(&dir, "cpuacct.usage"));
+                        }
+                    }
+                    if first {
+                        // A thread that moves itself needs no lock over all
+                        // processes, as moving another one does: that is slow.
+                        made.join.push(File::options().write(true).open(dir.join("tasks"))?);
+                    }
+                }
+            }
+            Kind::None(_) => {}
+        }
+        Ok(made)
+    }
+
+    /// Removes the launcher's own directories, at its end.
+    pub(super) fn close(&self) {
+        match &self.kind {
+            // The launcher's leaf in a scope of systemd's goes with the scope.
+            Kind::V2(directory) => drop(fs::remove_dir(directory)),
+            Kind::V1(directories) => {
+                for (_, directory) in directories {
+                    let _ = fs::remove_dir(directory);
+                }
+            }
+            Kind::None(_) => {}
+        }
+    }
+}
+
+/// Init counts as a process.
+const INIT: u64 = 1;
+
+/// One sandbox's directories. Dropping removes what can be removed.
+#[derive(Default)]
+pub(super) struct SandboxCgroup {
+    dirs: Vec<PathBuf>,
+    join: Vec<File>,
+    start_in: Option<File>,
+    pub(super) counters: Counters,
+}
+
+impl SandboxCgroup {
+    fn add(&mut self, parent: &Path, name: &str) -> io::Result<PathBuf> {
+        let dir = parent.join(name);
+        fs::create_dir(&dir)
+            .map_err(|error| io::Error::other(format!("{}: {error}", dir.display())))?;
+        self.dirs.push(dir.clone());
+        Ok(dir)
+    }
+
+    /// The cgroup v2 directory to start init in.
+    pub(super) fn start_in(&self) -> Option<BorrowedFd<'_>> {
+        self.start_in.as_ref().map(File::as_fd)
+    }
+
+    /// Descriptors that [`SandboxCgroup::enter`] needs.
+    pub(super) fn join_fds(&self) -> Vec<BorrowedFd<'_>> {
+        self.join.iter().map(File::as_fd).collect()
+    }
+
+    /// Moves the calling process in, and checks that it is in; for init.
+    pub(super) fn enter(&self) -> io::Result<()> {
+        for tasks in &self.join {
+            (&*tasks).write_all(b"0")?;
+        }
+        if self.dirs.is_empty() {
+            return Ok(());
+        }
+        let mine = fs::read_to_string("/proc/self/cgroup")?;
+        for dir in &self.dirs {
+            // The hierarchy's own prefix is not known here, its end is.
+            let end: PathBuf =
+                dir.iter().rev().take(2).collect::<Vec<_>>().into_iter().rev().collect();
+            let inside = mine.lines().filter_map(|line| line.rsplit(':').next());
+            if !inside.into_iter().any(|path| Path::new(path).ends_with(&end)) {
+                return Err(io::Error::other(format!("the process is not in {}", dir.display())));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether processes are left in it.
+    fn populated(&self) -> bool {
+        self.dirs.iter().any(|dir| {
+            fs::read_to_string(dir.join("cgroup.procs")).is_ok_and(|procs| !procs.is_empty())
+        })
+    }
+
+    /// Removes the directories. The kernel refuses while a process is in one.
+    /// Says what is left.
+    pub(super) fn remove(&mut self) -> Vec<String> {
+        self.dirs.retain(|dir| match fs::remove_dir(dir) {
+            Ok(()) => false,
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        });
+        self.dirs
+            .iter()
+            .map(|dir| {
+                let state = if self.populated() { "with processes in it" } else { "empty" };
+                format!("cgroup {} ({state})", dir.display())
+            })
+            .collect()
+    }
+
+    /// What the sandbox used so far.
+    pub(super) fn used(&self) -> Used {
+        used(&self.counters)
+    }
+}
+
+impl Drop for SandboxCgroup {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// Reads what a sandbox used; what cannot be read counts as nothing.
+pub(super) fn used(counters: &Counters) -> Used {
+    let read = |path: &Option<String>| {
+        path.as_ref().and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default()
+    };
+    let cpu = read(&counters.cpu);
+    Used {
+        // v1 has one number, in nanoseconds.
+        cpu_us: keyed(&cpu, "usage_usec")
+            .or_else(|| cpu.trim().parse::<u64>().ok().map(|ns| ns / 1000))
+            .unwrap_or(0),
+        peak: read(&counters.peak).trim().parse().unwrap_or(0),
+        oom_kills: keyed(&read(&counters.oom), "oom_kill").unwrap_or(0),
+        pids_refused: keyed(&read(&counters.pids), "max").unwrap_or(0),
+    }
+}
+
+/// The value of `key` in lines of `key value`.
+fn keyed(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
+}
+
+fn text(dir: &Path, file: &str) -> String {
+    dir.join(file).display().to_string()
+}
+
+/// The kernel rounds down to whole pages.
+fn page_rounded(bytes: u64) -> u64 {
+    bytes / 4096 * 4096
+}
+
+/// Writes a setting and checks that it reads back.
+fn set(dir: &Path, file: &str, value: &str) -> io::Result<()> {
+    let path = dir.join(file);
+    let fail = |error: String| io::Error::other(format!("{} = {value}: {error}", path.display()));
+    fs::write(&path, value).map_err(|error| fail(error.to_string()))?;
+    let back = fs::read_to_string(&path).map_err(|error| fail(error.to_string()))?;
+    if back.trim() == value { Ok(()) } else { Err(fail(format!("reads back as {}", back.trim()))) }
+}
+
+fn set_if_there(dir: &Path, file: &str, value: &str) -> io::Result<()> {
+    if dir.join(file).exists() { set(dir, file, value) } else { Ok(()) }
+}
+
+/// The name of a launcher's directory: its process id and start time, so that a
+/// later launcher knows whether that process still lives.
+fn own_name() -> io::Result<String> {
+    let pid = std::process::id();
+    let start = start_time(pid).ok_or_else(|| io::Error::other("/proc/self/stat is unreadable"))?;
+    Ok(format!("{PREFIX}{pid}-{start}"))
+}
+
+/// When a process started, in clock ticks since boot: field 22 of its `stat`.
+fn start_time(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()
+}
+
+/// Removes directories of launchers that are gone.
+fn sweep(parent: &Path, swept: &mut Vec<String>) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name().into_string().unwrap_or_default();
+        let Some((pid, start)) = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'))
+        else {
+            continue;
+        };
+        let (Ok(pid), Ok(start)) = (pid.parse::<u32>(), start.parse::<u64>()) else { continue };
+        if start_time(pid) == Some(start) {
+            continue;
+        }
+        remove_tree(&entry.path(), swept);
+    }
+}
+
+fn remove_tree(dir: &Path, swept: &mut Vec<String>) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_tree(&entry.path(), swept);
+        }
+    }
+    for pid in fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default().lines() {
+        if let Ok(pid) = pid.parse::<i32>()
+            && pid > 1
+            && linux::process::kill(pid, SIGKILL).is_ok()
+        {
+            swept.push(format!("process {pid}"));
+        }
+    }
+    // Killed processes leave a moment later.
+    for _ in 0..50 {
+        match fs::remove_dir(dir) {
+            Ok(()) => {
+                swept.push(format!("cgroup {}", dir.display()));
+                return;
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(_) => std::thread::sleep(std::time::Duration::from_millis(10)),
+        }
+    }
+}
+
+fn open_v2(swept: &mut Vec<String>) -> Result<PathBuf, String> {
+    const MOUNT: &str = "/sys/fs/cgroup";
+    const WANTED: [&str; 3] = ["cpu", "memory", "pids"];
+    if !Path::new(MOUNT).join("cgroup.controllers").exists() {
+        return Err("not mounted at /sys/fs/cgroup".into());
+    }
+    let mine = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
+    let path = mine.lines().find_map(|line| line.strip_prefix("0::/")).ok_or("not in one")?;
+    let own = Path::new(MOUNT).join(path);
+    let name = own_name().map_err(|error| error.to_string())?;
+
+    let missing = |dir: &Path| -> Vec<&str> {
+        let there = fs::read_to_string(dir.join("cgroup.controllers")).unwrap_or_default();
+        WANTED.into_iter().filter(|name| !there.split_whitespace().any(|c| c == *name)).collect()
+    };
+    let enable = |dir: &Path| fs::write(dir.join("cgroup.subtree_control"), "+cpu +memory +pids");
+
+    // A cgroup with processes in it gives no controllers to its children, so
+    // the launcher steps aside into a leaf. That works where it is alone, as in
+    // a scope made for it.
+    let lacking = missing(&own);
+    let in_own = if lacking.is_empty() {
+        let leaf = own.join("casemate-launcher");
+        let stepped = (|| -> io::Result<()> {
+            if !leaf.exists() {
+                fs::create_dir(&leaf)?;
+            }
+            fs::write(leaf.join("cgroup.procs"), "0")?;
+            enable(&own).inspect_err(|_| {
+                let _ = fs::write(own.join("cgroup.procs"), "0");
+                let _ = fs::remove_dir(&leaf);
+            })
+        })();
+        stepped.map_err(|error| format!("{} is not delegated: {error}", own.display()))
+    } else {
+        Err(format!("{} lacks the controllers {}", own.display(), lacking.join(", ")))
+    };
+    let parent = match in_own {
+        Ok(()) => own,
+        // The root of the hierarchy may have both processes and controllers.
+        Err(reason) if rustix::process::geteuid().is_root() => {
+            let top = PathBuf::from(MOUNT);
+            if !missing(&top).is_empty() {
+                return Err(reason);
+            }
+            enable(&top).map_err(|error| format!("{reason}; {MOUNT}: {error}"))?;
+            top
+        }
+        Err(reason) => return Err(reason),
+    };
+    sweep(&parent, swept);
+    let dir = parent.join(name);
+    fs::create_dir(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    enable(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    Ok(dir)
+}
+
+fn open_v1(swept: &mut Vec<String>) -> Result<Vec<(Controller, PathBuf)>, String> {
+    if !rustix::process::geteuid().is_root() {
+        return Err("only root may use it".into());
+    }
+    let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(|error| error.to_string())?;
+    let mine = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
+    let name = own_name().map_err(|error| error.to_string())?;
+    let mut directories = Vec::new();
+    for controller in Controller::ALL {
+        let found = v1_directory(&mounts, &mine, controller.name());
+        let Some(parent) = found else {
+            if controller == Controller::Cpuacct {
+                continue;
+            }
+            return Err(format!("the {} controller is not mounted", controller.name()));
+        };
+        // Controllers mounted together share one directory.
+        if !directories.iter().any(|(_, dir): &(Controller, PathBuf)| dir.parent() == Some(&parent))
+        {
+            sweep(&parent, swept);
+            let dir = parent.join(&name);
+            if let Err(error) = fs::create_dir(&dir) {
+                for (_, dir) in &directories {
+                    let _ = fs::remove_dir(dir);
+                }
+                return Err(format!("{}: {error}", dir.display()));
+            }
+        }
+        directories.push((controller, parent.join(&name)));
+    }
+    Ok(directories)
+}
+
+/// Where this process is in the v1 hierarchy with a controller.
+fn v1_directory(mounts: &str, mine: &str, controller: &str) -> Option<PathBuf> {
+    let (root, point) = mounts.lines().find_map(|line| {
+        let (head, tail) = line.split_once(" - ")?;
+        let mut tail = tail.split(' ');
+        let (kind, _source, options) = (tail.next()?, tail.next()?, tail.next()?);
+        if kind != "cgroup" || !options.split(',').any(|option| option == controller) {
+            return None;
+        }
+        let mut head = head.split(' ').skip(3);
+        Some((head.next()?, head.next()?))
+    })?;
+    let path = mine.lines().find_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next()?, parts.next()?);
+        controllers.split(',').any(|name| name == controller).then_some(path)
+    })?;
+    // In a container the mount may show a part of the hierarchy only.
+    let below = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
+    Some(Path::new(point).join(below))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn v1_directories_are_found() {
+        let mounts = "24 1 0:21 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n\
+                      25 1 0:22 /docker/x /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
+                      26 1 0:23 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+        let mine = "4:memory:/docker/x/y\n3:cpu,cpuacct:/a\n0::/\n";
+        let cases = [
+            ("cpu", Some("/sys/fs/cgroup/cpu/a")),
+            ("cpuacct", Some("/sys/fs/cgroup/cpu/a")),
+            ("memory", Some("/sys/fs/cgroup/memory/y")),
+            ("pids", None),
+        ];
+        for (controller, want) in cases {
+            assert_eq!(
+                v1_directory(mounts, mine, controller).as_deref(),
+                want.map(Path::new),
+                "{controller}"
+            );
+        }
+    }
+
+    #[test]
+    fn keyed_values() {
+        let text = "low 0\noom 3\noom_kill 2\noom_group_kill 1\n";
+        assert_eq!(keyed(text, "oom_kill"), Some(2));
+        assert_eq!(keyed(text, "oom"), Some(3));
+        assert_eq!(keyed(text, "max"), None);
+    }
+
+    #[test]
+    fn a_launcher_that_lives_is_not_swept() {
+        let dir = std::env::temp_dir().join(format!("casemate-sweep-test-{}", std::process::id()));
+        let living = dir.join(own_name().unwrap());
+        let dead = dir.join(format!("{PREFIX}{}-1", std::process::id()));
+        let other = dir.join("something-else");
+        for path in [&living, &dead, &other] {
+            fs::create_dir_all(path).unwrap();
+        }
+        let mut swept = Vec::new();
+        sweep(&dir, &mut swept);
+        assert_eq!((living.exists(), dead.exists(), other.exists()), (true, false, true));
+        assert_eq!(swept.len(), 1);
+        fs::remove_dir_all(dir).unwrap();
+    }
+}
