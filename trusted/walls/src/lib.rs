@@ -46,9 +46,23 @@ pub fn helper_main() {
 ///
 /// [`CreateError::NotBuilt`] or [`CreateError::Unavailable`].
 pub async fn open(choice: WallChoice, helper: &Helper) -> Result<Arc<dyn Wall>, CreateError> {
+    open_warm(choice, helper, 0).await
+}
+
+/// As [`open`], for a caller who makes many: of every kind of sandbox asked
+/// for, `warm` further ones are kept ready, so that the next is had at once.
+///
+/// # Errors
+///
+/// As [`open`].
+pub async fn open_warm(
+    choice: WallChoice,
+    helper: &Helper,
+    warm: usize,
+) -> Result<Arc<dyn Wall>, CreateError> {
     match choice {
         WallChoice::Auto | WallChoice::Named(WallName::Jail) => {
-            Ok(Arc::new(jail::JailWall::open(helper).await?))
+            Ok(Arc::new(jail::JailWall::open(helper, warm).await?))
         }
         WallChoice::Named(other) => Err(CreateError::NotBuilt(other)),
     }

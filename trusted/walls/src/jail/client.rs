@@ -120,10 +120,13 @@ pub(super) struct Client {
 #[derive(Default)]
 struct Waiting {
     created: HashMap<u64, oneshot::Sender<Result<Created, String>>>,
-    destroyed: HashMap<u64, Vec<oneshot::Sender<(Vec<String>, Used)>>>,
+    destroyed: HashMap<u64, Vec<oneshot::Sender<Removed>>>,
     /// The launcher is gone.
     closed: bool,
 }
+
+/// What could not be removed, and what the sandbox used.
+pub(super) type Removed = (Vec<String>, Used);
 
 /// A sandbox that the launcher has made.
 pub(super) struct Created {
@@ -192,7 +195,7 @@ impl Client {
     }
 
     /// Has a sandbox ended and removed; says what was left and what it used.
-    pub(super) async fn destroy(&self, number: u64) -> Result<(Vec<String>, Used), Gone> {
+    pub(super) async fn destroy(&self, number: u64) -> Result<Removed, Gone> {
         let (sender, receiver) = oneshot::channel();
         {
             let mut waiting = lock(&self.waiting);

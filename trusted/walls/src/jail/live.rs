@@ -17,7 +17,8 @@ use sandbox::{
 use tokio::sync::{Notify, oneshot};
 use wire::jail::{Counters, FromInit, StartStep, ToInit, Used};
 
-use super::client::{Client, Inbox, Outbox};
+use super::client::{Gone, Inbox, Outbox};
+use super::make::Lease;
 use super::processes::{Processes, Started};
 use super::watch::Measures;
 use super::{files, lock};
@@ -188,14 +189,12 @@ pub(super) async fn serve(shared: Arc<Shared>, inbox: Inbox) {
 /// A sandbox behind the jail.
 pub(super) struct JailSandbox {
     pub(super) id: SandboxId,
-    pub(super) number: u64,
     pub(super) shared: Arc<Shared>,
-    pub(super) client: Arc<Client>,
+    /// Taken by [`Sandbox::destroy`].
+    pub(super) lease: Option<Lease>,
     pub(super) controls: Vec<Control>,
     /// Variables of every process.
     pub(super) env: Vec<(String, String)>,
-    /// Whether [`Sandbox::destroy`] has taken over from the drop.
-    pub(super) destroyed: bool,
 }
 
 impl JailSandbox {
@@ -367,7 +366,7 @@ impl Sandbox for JailSandbox {
 
     async fn usage(&self) -> Usage {
         let counted = super::cgroup::used(&self.shared.counters);
-        usage(&merge(counted, *lock(&self.shared.seen)))
+        usage(&merge(&self.shared.counters, counted, *lock(&self.shared.seen)))
     }
 
     fn limit_hit(&self) -> Option<Limit> {
@@ -375,12 +374,15 @@ impl Sandbox for JailSandbox {
     }
 
     async fn destroy(mut self: Box<Self>) -> Ended {
-        self.destroyed = true;
         // Counters of a cgroup are gone with it, so a limit is looked for first.
         super::watch::find_exceeded(&self.shared);
         self.shared.kill();
         drop(lock(&self.shared.measures).take());
-        let (left, used) = match self.client.destroy(self.number).await {
+        let end = match self.lease.take() {
+            Some(lease) => lease.end().await,
+            None => Err(Gone),
+        };
+        let (left, used) = match end {
             Ok(answer) => answer,
             // The launcher's end has ended this sandbox too, and who starts the
             // next launcher removes its cgroup.
@@ -392,7 +394,7 @@ impl Sandbox for JailSandbox {
         Ended {
             limit_hit: self.limit_hit(),
             truncated: self.shared.truncated.load(Ordering::Acquire),
-            usage: usage(&merge(used, *lock(&self.shared.seen))),
+            usage: usage(&merge(&self.shared.counters, used, *lock(&self.shared.seen))),
             cleanup: Cleanup { left },
         }
     }
@@ -400,12 +402,8 @@ impl Sandbox for JailSandbox {
 
 impl Drop for JailSandbox {
     fn drop(&mut self) {
-        if self.destroyed {
-            return;
-        }
         self.shared.kill();
         drop(lock(&self.shared.measures).take());
-        self.client.destroy_behind(self.number);
     }
 }
 
@@ -420,25 +418,21 @@ fn done(what: &'static str, message: &FromInit) -> Result<(), SandboxError> {
     }
 }
 
-/// The kernel's figures where there is a cgroup, what was seen otherwise.
-fn merge(counted: Used, seen: Used) -> Used {
+/// The kernel's figures where there is a cgroup, the greatest seen otherwise.
+fn merge(counters: &Counters, counted: Used, seen: Used) -> Used {
+    let best = |file: &Option<String>, counted: u64, seen: u64| match file {
+        Some(_) if counted > 0 => counted,
+        _ => counted.max(seen),
+    };
     Used {
-        cpu_us: if counted.cpu_us > 0 { counted.cpu_us } else { seen.cpu_us },
-        peak: counted.peak.max(if counted.peak > 0 { 0 } else { seen.peak }),
+        cpu_us: best(&counters.cpu, counted.cpu_us, seen.cpu_us),
+        peak: best(&counters.peak, counted.peak, seen.peak),
         ..counted
     }
 }
 
 fn usage(used: &Used) -> Usage {
     Usage { cpu_time: Duration::from_micros(used.cpu_us), peak_memory: used.peak }
-}
-
-/// Writes the files of a spec into a new sandbox.
-pub(super) async fn put_all(shared: &Shared, files: &[FileToPut]) -> Result<(), FileError> {
-    for file in files {
-        files::put(shared, file).await?;
-    }
-    Ok(())
 }
 
 /// What a directory in a [`FileToPut`] is given when it names none.

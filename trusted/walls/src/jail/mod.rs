@@ -17,15 +17,16 @@ mod launcher;
 mod link;
 mod live;
 mod lockdown;
+mod make;
 mod processes;
 mod root;
 mod rules;
+mod warm;
 mod watch;
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -36,23 +37,24 @@ use sandbox::{
     Unavailable, Wall, WallName, WorkspaceAccess,
 };
 use tokio::io::unix::AsyncFd;
-use wire::jail::{Accounting, ControlNote, FromInit, Held, Plan, RootPlan, WorkspacePlan};
+use wire::jail::{Accounting, ControlNote, Held, Plan, RootPlan, WorkspacePlan};
 
 use crate::Helper;
-use client::{Client, Inbox};
+use client::Client;
 use live::{JailSandbox, Shared};
-use watch::Measures;
+use make::{make, unavailable};
+use warm::Warm;
 
 pub use launcher::launcher_main;
-
-/// How long a sandbox may take to be ready.
-const READY_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long the launcher may take to remove everything at the end.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where programs are looked for.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Names and values of variables; a later one counts.
+type Variables = Vec<(String, String)>;
 
 /// Locks a mutex whose holders never leave it half changed, so that a panic
 /// elsewhere does not spread.
@@ -74,23 +76,42 @@ pub struct JailWall {
     helper: Helper,
     /// Replaced when it has died.
     client: tokio::sync::Mutex<Arc<Client>>,
-    next: AtomicU64,
+    next: Arc<AtomicU64>,
+    warm: Arc<Warm>,
 }
 
 impl JailWall {
-    /// Starts the wall's launcher.
+    /// Starts the wall's launcher. For every kind of sandbox that is asked for,
+    /// `warm` further ones are kept ready.
     ///
     /// # Errors
     ///
     /// [`CreateError::Unavailable`] if it does not start.
-    pub async fn open(helper: &Helper) -> Result<Self, CreateError> {
+    pub async fn open(helper: &Helper, warm: usize) -> Result<Self, CreateError> {
         let client =
             Client::start(helper).await.map_err(|error| unavailable(&error.to_string()))?;
         Ok(Self {
             helper: helper.clone(),
             client: tokio::sync::Mutex::new(Arc::new(client)),
-            next: AtomicU64::new(1),
+            next: Arc::new(AtomicU64::new(1)),
+            warm: Arc::new(Warm::new(warm)),
         })
+    }
+
+    fn numbered(&self, plan: &Plan) -> Plan {
+        Plan { number: self.next.fetch_add(1, Ordering::Relaxed), ..plan.clone() }
+    }
+
+    /// Has further sandboxes of this plan made, behind the caller's back.
+    fn refill(&self, plan: &Plan) {
+        let (next, wanted) = (Arc::clone(&self.next), plan.clone());
+        let Ok(client) = self.client.try_lock().map(|client| Arc::clone(&client)) else { return };
+        self.warm.refill(plan, move || {
+            let plan = Plan { number: next.fetch_add(1, Ordering::Relaxed), ..wanted.clone() };
+            let client = Arc::clone(&client);
+            // What fails here fails again, and is told, when a caller wants one.
+            async move { make(client, plan).await.ok() }
+        });
     }
 
     /// The launcher, started again if it has died.
@@ -104,7 +125,7 @@ impl JailWall {
         Ok(Arc::clone(&client))
     }
 
-    fn plan(&self, spec: &SandboxSpec) -> Result<(Plan, Vec<(String, String)>), CreateError> {
+    fn plan(spec: &SandboxSpec) -> Result<(Plan, Variables), CreateError> {
         let limits = &spec.limits;
         limits.check()?;
         let (directory, mut env) = root_of(&spec.root)?;
@@ -126,7 +147,7 @@ impl JailWall {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let cpu_milli = (limits.cpus * 1000.0).round() as u64;
         let plan = Plan {
-            number: self.next.fetch_add(1, Ordering::Relaxed),
+            number: 0,
             root: RootPlan { directory, workspace },
             disk: limits.disk,
             memory: limits.memory,
@@ -141,36 +162,8 @@ impl JailWall {
     }
 }
 
-fn unavailable(reason: &str) -> CreateError {
-    let unavailable = Unavailable { reason: reason.to_owned(), fix: fix_for(reason) };
-    CreateError::Unavailable { wall: WallName::Jail, unavailable }
-}
-
-/// What would make a failed step work, where the reason is a common one.
-fn fix_for(reason: &str) -> Option<String> {
-    let switched_off = |path: &str, off: &str| {
-        std::fs::read_to_string(path).is_ok_and(|value| value.trim() == off)
-    };
-    if !reason.contains("namespaces")
-        && !reason.contains("map the user")
-        && !reason.contains("mount")
-    {
-        return None;
-    }
-    if switched_off("/proc/sys/kernel/unprivileged_userns_clone", "0") {
-        return Some("sysctl -w kernel.unprivileged_userns_clone=1".into());
-    }
-    if switched_off("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
-        return Some("sysctl -w kernel.apparmor_restrict_unprivileged_userns=0".into());
-    }
-    if switched_off("/proc/sys/user/max_user_namespaces", "0") {
-        return Some("sysctl -w user.max_user_namespaces=15000".into());
-    }
-    None
-}
-
 /// The directory of a root, and the variables that come with it.
-fn root_of(root: &Root) -> Result<(Option<String>, Vec<(String, String)>), CreateError> {
+fn root_of(root: &Root) -> Result<(Option<String>, Variables), CreateError> {
     let default = vec![("PATH".to_owned(), PATH.to_owned())];
     let Root::Directory(path) = root else { return Ok((None, default)) };
     let bundle = path.join("rootfs");
@@ -209,7 +202,7 @@ fn directory_of(what: &str, path: &Path) -> Result<String, CreateError> {
         what: format!("{what} {}", path.display()),
         reason: reason.to_owned(),
     };
-    let real: PathBuf = path.canonicalize().map_err(|error| spec(&error.to_string()))?;
+    let real = path.canonicalize().map_err(|error| spec(&error.to_string()))?;
     if !real.is_dir() {
         return Err(spec("it is not a directory"));
     }
@@ -238,92 +231,38 @@ impl Wall for JailWall {
     }
 
     async fn create(&self, spec: &SandboxSpec) -> Result<Box<dyn Sandbox>, CreateError> {
-        let (plan, env) = self.plan(spec)?;
-        let client = self.client().await?;
-        let number = plan.number;
-        let wall = |error: std::io::Error| CreateError::Wall(error.to_string());
-        let (ours, theirs) = UnixStream::pair().map_err(wall)?;
-        let (outbox, inbox) = client::open(ours).map_err(wall)?;
-        // From here on, whatever way this ends, the launcher is told.
-        let undo = Undo { client: &client, number, done: false };
-        let created = match client.create(plan, theirs.into()).await {
-            Ok(Ok(created)) => created,
-            Ok(Err(reason)) => return Err(unavailable(&reason)),
-            Err(gone) => return Err(CreateError::Wall(gone.to_string())),
+        let (plan, env) = Self::plan(spec)?;
+        let made = match self.warm.take(&plan) {
+            Some(made) => made,
+            None => make(self.client().await?, self.numbered(&plan)).await?,
         };
-        let ready = tokio::time::timeout(READY_PATIENCE, ready(&inbox)).await;
-        let (notes, measures) =
-            ready.map_err(|_| CreateError::Wall("the sandbox was not ready in time".into()))??;
-        let (shared, inbox) = Shared::new(
-            spec.limits.clone(),
-            (outbox, inbox),
-            created.pidfd,
-            created.counters,
-            measures,
-        );
+        self.refill(&plan);
+        let (shared, inbox) =
+            Shared::new(spec.limits.clone(), made.links, made.pidfd, made.counters, made.measures);
         let shared = Arc::new(shared);
+        let accounting = &made.lease.client.accounting;
         tokio::spawn(live::serve(Arc::clone(&shared), inbox));
-        tokio::spawn(watch::watch(Arc::clone(&shared), client.accounting.clone()));
-        live::put_all(&shared, &spec.files).await.map_err(|error| CreateError::Spec {
-            what: "files".into(),
-            reason: error.to_string(),
-        })?;
-        undo.disarm();
-        let controls = controls(notes, spec, &client.accounting);
+        tokio::spawn(watch::watch(Arc::clone(&shared), accounting.clone()));
+        let controls = controls(made.notes, spec, accounting);
         let id = SandboxId::new();
-        Ok(Box::new(JailSandbox { id, number, shared, client, controls, env, destroyed: false }))
+        let sandbox = JailSandbox { id, shared, lease: Some(made.lease), controls, env };
+        for file in &spec.files {
+            sandbox.put(file).await.map_err(|error| CreateError::Spec {
+                what: "files".into(),
+                reason: error.to_string(),
+            })?;
+        }
+        Ok(Box::new(sandbox))
     }
 
     async fn shutdown(&self) -> Cleanup {
+        self.warm.clear();
         let client = self.client.lock().await;
         if client.close(CLOSE_PATIENCE).await {
             Cleanup::default()
         } else {
             Cleanup { left: vec!["the jail's launcher, still removing sandboxes".into()] }
         }
-    }
-}
-
-/// Has a half-made sandbox removed when its making is given up.
-struct Undo<'a> {
-    client: &'a Client,
-    number: u64,
-    done: bool,
-}
-
-impl Undo<'_> {
-    fn disarm(mut self) {
-        self.done = true;
-    }
-}
-
-impl Drop for Undo<'_> {
-    fn drop(&mut self) {
-        if !self.done {
-            self.client.destroy_behind(self.number);
-        }
-    }
-}
-
-/// Waits for init to say that every control is in force.
-async fn ready(inbox: &Inbox) -> Result<(Vec<ControlNote>, Measures), CreateError> {
-    match inbox.receive::<FromInit>().await {
-        Ok(Some((FromInit::Ready { controls }, fds))) => match <[_; 2]>::try_from(fds) {
-            Ok([proc, disk]) => Ok((controls, Measures { proc, disk })),
-            Err(_) => Err(CreateError::Wall("init sent no measures".into())),
-        },
-        Ok(Some((FromInit::Failed { control, reason }, _))) => {
-            match fix_for(&format!("{control} {reason}")) {
-                Some(fix) => Err(CreateError::Control {
-                    control,
-                    reason: format!("{reason}; to fix it: {fix}"),
-                }),
-                None => Err(CreateError::Control { control, reason }),
-            }
-        }
-        Ok(Some(_)) => Err(CreateError::Wall("init spoke out of turn".into())),
-        Ok(None) => Err(CreateError::Wall("init ended before it was ready".into())),
-        Err(error) => Err(CreateError::Wall(format!("init: {error}"))),
     }
 }
 
