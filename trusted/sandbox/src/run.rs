@@ -1,6 +1,6 @@
 //! One run from start to end: create, run a process, collect, destroy, report.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
@@ -13,6 +13,9 @@ use crate::process::{ExitStatus, ProcessEvent, ProcessInput, ProcessSpec, Stdio}
 use crate::report::{Output, RunResult, Times};
 use crate::spec::{GuestPath, SandboxSpec};
 use crate::wall::{Sandbox, Wall};
+
+/// How long a run waits for whoever watches it to take what happened.
+const WATCHER_PATIENCE: Duration = Duration::from_secs(30);
 
 /// A run to be made.
 pub struct Job {
@@ -125,10 +128,12 @@ pub async fn run(wall: &dyn Wall, job: Job) -> Result<(RunResult, Vec<Collected>
             Some(ProcessEvent::Exit(status)) => break status,
             None => break ExitStatus::Signal(9),
         };
-        if let Some(sender) = &watcher
-            && sender.send(report).await.is_err()
-        {
-            watcher = None;
+        if let Some(sender) = &watcher {
+            // One that has stopped reading must not keep the sandbox for ever.
+            let told = tokio::time::timeout(WATCHER_PATIENCE, sender.send(report)).await;
+            if !matches!(told, Ok(Ok(()))) {
+                watcher = None;
+            }
         }
     };
     if let Some(feeding) = feeding {
