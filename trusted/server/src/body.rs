@@ -1,0 +1,125 @@
+//! Bodies of requests: bounded in size and time, then read as JSON.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{FromRequest, Request};
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
+use serde::de::DeserializeOwned;
+
+use crate::app::App;
+use crate::error::ApiError;
+
+/// How many times the largest body is read and thrown away before the answer
+/// that it is too large: a client that is still sending would not see that one.
+const SPILL: u64 = 4;
+
+/// A body of JSON.
+pub(crate) struct JsonBody<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<App>> for JsonBody<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, ApiError> {
+        if !is_json(request.headers()) {
+            return Err(ApiError::MediaType);
+        }
+        let (max, wait) = (app.config.max_body, app.config.body_timeout);
+        let length = request
+            .headers()
+            .get(CONTENT_LENGTH)
+            .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        let reading = read(request.into_body(), length, max);
+        let bytes = tokio::time::timeout(wait, reading)
+            .await
+            .map_err(|_| ApiError::SlowBody(wait.max(Duration::from_secs(1)).as_secs()))??;
+        parse(&bytes).map(Self)
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let text = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = text.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/json")
+}
+
+async fn read(mut body: Body, length: Option<u64>, max: u64) -> Result<Bytes, ApiError> {
+    let too_large = Err(ApiError::TooLarge(max));
+    if length.is_some_and(|length| length > max.saturating_mul(SPILL)) {
+        return too_large;
+    }
+    let mut bytes = BytesMut::new();
+    let mut seen = 0_u64;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            ApiError::BadRequest(format!("the request's body broke off: {error}"))
+        })?;
+        let Some(data) = frame.data_ref() else { continue };
+        seen = seen.saturating_add(u64::try_from(data.len()).unwrap_or(u64::MAX));
+        if seen > max {
+            bytes = BytesMut::new();
+            if seen > max.saturating_mul(SPILL) {
+                return too_large;
+            }
+        } else {
+            bytes.extend_from_slice(data);
+        }
+    }
+    if seen > max { too_large } else { Ok(bytes.freeze()) }
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let path = error.path().to_string();
+        let inner = error.into_inner();
+        ApiError::BadRequest(match path.as_str() {
+            "." => format!("invalid JSON: {inner}"),
+            path => format!("{path}: {inner}"),
+        })
+    })?;
+    json.end().map_err(|error| ApiError::BadRequest(format!("invalid JSON: {error}")))?;
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::request::BatchRequest;
+
+    #[test]
+    fn errors_name_the_field_and_where_it_is() {
+        let cases = [
+            (r#""#, "invalid JSON: EOF", "line 1 column 0"),
+            (r#"[]"#, "invalid JSON: ", "line 1"),
+            (r#"{"executions":[]} x"#, "trailing characters", "line 1 column 19"),
+            (r#"{"executions":[{"code":1}]}"#, "executions[0].code: invalid type", "column 24"),
+            (
+                r#"{"executions":[{"cod":""}]}"#,
+                "executions[0].cod: unknown field `cod`",
+                "column 21",
+            ),
+            (
+                r#"{"executions":[{"limits":{"memory":"x"}}]}"#,
+                "executions[0].limits.memory: `x`",
+                "column",
+            ),
+            (r#"{}"#, "missing field `executions`", "line 1 column 2"),
+            (
+                "{\"executions\":[{\"code\":\"\u{1}\"}]}",
+                "executions[0].code: control character",
+                "line 1",
+            ),
+        ];
+        for (json, said, place) in cases {
+            let error = parse::<BatchRequest>(json.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(said) && error.contains(place), "{json}: {error}");
+        }
+        assert!(parse::<BatchRequest>(b" {\"executions\" : [ ] }\n").is_ok());
+        assert!(parse::<BatchRequest>(b"{\"executions\":[{\"code\":\"\xff\"}]}").is_err());
+    }
+}

@@ -1,0 +1,350 @@
+//! The server's settings: a TOML file, over which flags go.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sandbox::Limits;
+use serde::Deserialize;
+
+use crate::units::{self, Size};
+
+const MIB: u64 = 1 << 20;
+
+/// Settings of the server. Times are numbers of seconds or texts like `"2m"`,
+/// sizes numbers of bytes or texts like `"8M"`.
+///
+/// ```
+/// let config: server::ServerConfig = server::ServerConfig::parse(r#"
+///     listen = "127.0.0.1:7070"
+///     slots = 32
+///     max_body = "4M"
+///
+///     [max_limits]
+///     memory = "1G"
+/// "#).unwrap();
+/// assert_eq!(config.slots, 32);
+/// ```
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServerConfig {
+    /// Where to listen. Default `127.0.0.1:7070`. Another address than a
+    /// loopback one needs an API key to exist.
+    pub listen: SocketAddr,
+    /// The SQLite file that holds the keys. Default `casemate/server.sqlite`
+    /// in the user's data directory.
+    pub database: PathBuf,
+    /// The most sandboxes at once. Default 16.
+    pub slots: usize,
+    /// The most requests that wait for a slot; any further one is refused as
+    /// busy at once. Default 0.
+    pub queue: usize,
+    /// How long a request waits for a slot. Default 10 s.
+    #[serde(deserialize_with = "units::duration")]
+    pub queue_wait: Duration,
+    /// The largest request body, in bytes. Default 8 MiB.
+    #[serde(deserialize_with = "units::bytes")]
+    pub max_body: u64,
+    /// Requests that one key may make in a second. Default 100; 0 is no bound.
+    pub rate_limit: u32,
+    /// The longest time a program may be given; a caller that asks for more
+    /// gets this. Default 300 s.
+    #[serde(deserialize_with = "units::duration")]
+    pub max_timeout: Duration,
+    /// The most executions in one batch. Default 256.
+    pub max_batch: usize,
+    /// The largest file that a caller may get back, in bytes. Default 4 MiB.
+    #[serde(deserialize_with = "units::bytes")]
+    pub max_get: u64,
+    /// What a sandbox gets if its caller says nothing. Default: that of
+    /// [`Limits::default`].
+    pub limits: LimitSettings,
+    /// The most that a caller may ask for. Default: 4 GiB of memory, 4 CPUs,
+    /// 1024 processes, 1 GiB of disk, 65536 open files, 16 MiB of output.
+    pub max_limits: LimitSettings,
+    /// How long running programs are waited for at a graceful stop. Default 30 s.
+    #[serde(deserialize_with = "units::duration")]
+    pub drain: Duration,
+    /// The most connections at once; further ones wait in the listen queue.
+    /// Default 1024.
+    pub max_connections: usize,
+    /// How long a client may take to send the head of a request, and how long
+    /// a kept-alive connection may be idle. Default 30 s.
+    #[serde(deserialize_with = "units::duration")]
+    pub header_timeout: Duration,
+    /// How long a client may take to send the body of a request. Default 30 s.
+    #[serde(deserialize_with = "units::duration")]
+    pub body_timeout: Duration,
+    /// Names under which an open server may be addressed besides `localhost`
+    /// and loopback addresses. Default: none.
+    pub allowed_hosts: Vec<String>,
+    /// Writes code and output of programs to the log. Default false.
+    pub log_code: bool,
+    /// How log lines are written. Default `text`.
+    pub log_format: LogFormat,
+    /// Which log lines are written: a level, or `target=level` pairs with
+    /// commas between. Default `info`.
+    pub log_level: String,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7070)),
+            database: default_database(),
+            slots: 16,
+            queue: 0,
+            queue_wait: Duration::from_secs(10),
+            max_body: 8 * MIB,
+            rate_limit: 100,
+            max_timeout: Duration::from_secs(300),
+            max_batch: 256,
+            max_get: 4 * MIB,
+            limits: LimitSettings::default(),
+            max_limits: LimitSettings::default(),
+            drain: Duration::from_secs(30),
+            max_connections: 1024,
+            header_timeout: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(30),
+            allowed_hosts: Vec::new(),
+            log_code: false,
+            log_format: LogFormat::Text,
+            log_level: "info".into(),
+        }
+    }
+}
+
+impl ServerConfig {
+    /// Reads settings from a TOML file; what it does not name is at its default.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Read`] if the file cannot be read, otherwise as
+    /// [`ServerConfig::parse`].
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        Self::parse(&text)
+    }
+
+    /// Reads settings from TOML text.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Syntax`] names line, column and field; otherwise as
+    /// [`ServerConfig::check`].
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        let config: Self = toml::from_str(text)?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Checks that the settings make sense; for settings that flags changed.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Value`] names the field and what is wrong with it.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let value = |field: &'static str, reason: String| Err(ConfigError::Value { field, reason });
+        let at_least_one = [
+            ("slots", self.slots),
+            ("max_batch", self.max_batch),
+            ("max_connections", self.max_connections),
+        ];
+        for (field, number) in at_least_one {
+            // The upper bound is that of what counts them.
+            if !(1..=1_000_000).contains(&number) {
+                return value(field, format!("{number} does not lie between 1 and 1000000"));
+            }
+        }
+        if self.queue > 1_000_000 {
+            return value("queue", format!("{} is more than 1000000", self.queue));
+        }
+        let times = [
+            ("max_timeout", self.max_timeout),
+            ("header_timeout", self.header_timeout),
+            ("body_timeout", self.body_timeout),
+        ];
+        for (field, time) in times {
+            if time.is_zero() {
+                return value(field, "it is zero".into());
+            }
+        }
+        if !(1024..=1 << 30).contains(&self.max_body) {
+            return value("max_body", "it does not lie between 1K and 1G".into());
+        }
+        let (default, most) = (self.default_limits(), self.most_limits());
+        for (field, limits) in [("limits", &default), ("max_limits", &most)] {
+            if let Err(error) = limits.check() {
+                return value(field, error.to_string());
+            }
+        }
+        match self.log_level.parse::<tracing_subscriber::filter::Targets>() {
+            Ok(_) => Ok(()),
+            Err(error) => value("log_level", error.to_string()),
+        }
+    }
+
+    /// What a sandbox gets if its caller says nothing; the maxima hold for it too.
+    pub(crate) fn default_limits(&self) -> Limits {
+        let base = Limits::default();
+        let wall_time = base.wall_time.min(self.max_timeout);
+        self.limits.over(Limits { wall_time, ..base })
+    }
+
+    /// The most that a caller may ask for.
+    pub(crate) fn most_limits(&self) -> Limits {
+        self.max_limits.over(Limits {
+            wall_time: self.max_timeout,
+            memory: 4096 * MIB,
+            cpus: 4.0,
+            processes: 1024,
+            disk: 1024 * MIB,
+            open_files: 65536,
+            output: 16 * MIB,
+            ..Limits::default()
+        })
+    }
+}
+
+/// Amounts of what a sandbox may use; what is not named is at its default.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LimitSettings {
+    /// Memory, in bytes.
+    pub memory: Option<Size>,
+    /// Share of processor time; 1.0 is one whole CPU.
+    pub cpus: Option<f64>,
+    /// Processes and threads at once.
+    pub processes: Option<u32>,
+    /// Bytes of files.
+    pub disk: Option<Size>,
+    /// Open descriptors of one process.
+    pub open_files: Option<u64>,
+    /// Bytes of output.
+    pub output: Option<Size>,
+}
+
+impl LimitSettings {
+    fn over(&self, base: Limits) -> Limits {
+        let size = |setting: Option<Size>, base| setting.map_or(base, |size| size.0);
+        Limits {
+            memory: size(self.memory, base.memory),
+            cpus: self.cpus.unwrap_or(base.cpus),
+            processes: self.processes.unwrap_or(base.processes),
+            disk: size(self.disk, base.disk),
+            open_files: self.open_files.unwrap_or(base.open_files),
+            output: size(self.output, base.output),
+            ..base
+        }
+    }
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+impl std::str::FromStr for LogFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            _ => Err(format!("no log format is called `{text}`: choose text or json")),
+        }
+    }
+}
+
+/// Why settings cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("the settings file {} cannot be read: {source}", path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It is not TOML, or a field is unknown or of the wrong type. The text
+    /// names line, column and field.
+    #[error("settings: {0}")]
+    Syntax(#[from] toml::de::Error),
+    /// A value makes no sense.
+    #[error("settings: `{field}`: {reason}")]
+    Value {
+        /// Which field.
+        field: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// `casemate/server.sqlite` in the user's data directory, as the XDG base
+/// directory specification finds it; in the working directory if there is no
+/// home either.
+fn default_database() -> PathBuf {
+    let from = |variable| std::env::var_os(variable).map(PathBuf::from);
+    from("XDG_DATA_HOME")
+        // The specification: a relative path is to be ignored.
+        .filter(|path| path.is_absolute())
+        .or_else(|| from("HOME").map(|home| home.join(".local/share")))
+        .unwrap_or_default()
+        .join("casemate/server.sqlite")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_changes_what_it_names() {
+        let config = ServerConfig::parse(
+            "listen = '[::1]:80'\ndrain = '1m'\nqueue_wait = 2\nmax_body = '1M'\n\
+             log_format = 'json'\n[max_limits]\nmemory = '2G'\n[limits]\ncpus = 1.5\n",
+        )
+        .unwrap();
+        assert_eq!(config.listen.port(), 80);
+        assert_eq!(config.drain, Duration::from_secs(60));
+        assert_eq!(config.queue_wait, Duration::from_secs(2));
+        assert_eq!(config.max_body, MIB);
+        assert_eq!(config.log_format, LogFormat::Json);
+        assert_eq!(config.most_limits().memory, 2048 * MIB);
+        assert_eq!(config.most_limits().cpus, 4.0);
+        assert_eq!(config.default_limits().cpus, 1.5);
+        assert_eq!(config.default_limits().memory, Limits::default().memory);
+        assert_eq!(ServerConfig::parse("").unwrap().slots, 16);
+    }
+
+    #[test]
+    fn errors_say_where() {
+        let cases = [
+            // name               text                              said
+            ("unknown field", "slots = 1\nslot = 2\n", "line 2, column 1|slot"),
+            ("wrong type", "slots = 'many'\n", "line 1, column 9|slots"),
+            ("unknown in table", "[limits]\nram = 1\n", "line 2, column 1|ram"),
+            ("not TOML", "slots = \n", "line 1, column 9"),
+            ("no address", "listen = 'localhost'\n", "line 1|listen"),
+            ("no unit", "drain = '1 fortnight'\n", "line 1|fortnight"),
+            ("no slots", "slots = 0\n", "`slots`"),
+            ("tiny body", "max_body = 5\n", "`max_body`"),
+            ("no memory", "[limits]\nmemory = 1\n", "`limits`|memory"),
+            ("no such level", "log_level = 'loud=er=x'\n", "`log_level`"),
+        ];
+        for (name, text, said) in cases {
+            let error = ServerConfig::parse(text).unwrap_err().to_string();
+            for part in said.split('|') {
+                assert!(error.contains(part), "{name}: {error}");
+            }
+        }
+    }
+}
