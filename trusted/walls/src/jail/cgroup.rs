@@ -3,10 +3,12 @@
 //! Sources: cgroups(7); Linux `Documentation/admin-guide/cgroup-v2.rst` and
 //! `cgroup-v1/`.
 //!
-//! The launcher has one directory of its own in each hierarchy, named after its
-//! process, and in it one for each sandbox. What an earlier launcher left when
-//! it was killed is found by that name and removed.
+//! Directories are named after the launcher's process: what an earlier launcher
+//! left when it was killed is found by that name and removed. On v2 it has one
+//! directory with a sandbox's each in it, since only a directory that hands on
+//! controllers has limits below; on v1 a sandbox has one in each hierarchy.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -31,7 +33,8 @@ pub(super) struct Cgroups {
 enum Kind {
     /// The launcher's directory.
     V2(PathBuf),
-    /// Each controller with the launcher's directory in its hierarchy.
+    /// The start of a sandbox's directory in each controller's hierarchy; its
+    /// number follows.
     V1(Vec<(Controller, PathBuf)>),
     /// Why there is none.
     None(String),
@@ -89,7 +92,8 @@ impl Cgroups {
         let mut made = SandboxCgroup::default();
         match &self.kind {
             Kind::V2(parent) => {
-                let dir = made.add(parent, &name)?;
+                let dir = parent.join(&name);
+                made.add(dir.clone())?;
                 set(&dir, "memory.max", &page_rounded(plan.memory).to_string())?;
                 // Absent where the kernel has no swap.
                 set_if_there(&dir, "memory.swap.max", "0")?;
@@ -104,13 +108,13 @@ impl Cgroups {
                 };
                 made.start_in = Some(File::open(&dir)?);
             }
-            Kind::V1(parents) => {
-                for (controller, parent) in parents {
+            Kind::V1(starts) => {
+                for (controller, start) in starts {
+                    let dir = numbered(start, &name);
                     // Controllers mounted together share one directory.
-                    let mut dir = parent.join(&name);
                     let first = !made.dirs.contains(&dir);
                     if first {
-                        dir = made.add(parent, &name)?;
+                        made.add(dir.clone())?;
                     }
                     match controller {
                         Controller::Memory => {
@@ -145,17 +149,11 @@ impl Cgroups {
         Ok(made)
     }
 
-    /// Removes the launcher's own directories, at its end.
+    /// Removes the launcher's own directory, at its end.
     pub(super) fn close(&self) {
-        match &self.kind {
-            // The launcher's leaf in a scope of systemd's goes with the scope.
-            Kind::V2(directory) => drop(fs::remove_dir(directory)),
-            Kind::V1(directories) => {
-                for (_, directory) in directories {
-                    let _ = fs::remove_dir(directory);
-                }
-            }
-            Kind::None(_) => {}
+        if let Kind::V2(directory) = &self.kind {
+            // Its leaf in a scope of systemd's goes with the scope.
+            let _ = fs::remove_dir(directory);
         }
     }
 }
@@ -173,12 +171,11 @@ pub(super) struct SandboxCgroup {
 }
 
 impl SandboxCgroup {
-    fn add(&mut self, parent: &Path, name: &str) -> io::Result<PathBuf> {
-        let dir = parent.join(name);
+    fn add(&mut self, dir: PathBuf) -> io::Result<()> {
         fs::create_dir(&dir)
             .map_err(|error| io::Error::other(format!("{}: {error}", dir.display())))?;
-        self.dirs.push(dir.clone());
-        Ok(dir)
+        self.dirs.push(dir);
+        Ok(())
     }
 
     /// The cgroup v2 directory to start init in.
@@ -199,17 +196,15 @@ impl SandboxCgroup {
         if self.dirs.is_empty() {
             return Ok(());
         }
+        // Each hierarchy's own prefix is not known here; the names are unique.
         let mine = fs::read_to_string("/proc/self/cgroup")?;
-        for dir in &self.dirs {
-            // The hierarchy's own prefix is not known here, its end is.
-            let end: PathBuf =
-                dir.iter().rev().take(2).collect::<Vec<_>>().into_iter().rev().collect();
-            let inside = mine.lines().filter_map(|line| line.rsplit(':').next());
-            if !inside.into_iter().any(|path| Path::new(path).ends_with(&end)) {
-                return Err(io::Error::other(format!("the process is not in {}", dir.display())));
-            }
+        let inside = mine.lines().filter_map(|line| line.rsplit(':').next());
+        let count = inside.filter(|path| self.dirs.iter().any(|dir| ends_alike(path, dir))).count();
+        if count == self.dirs.len() {
+            Ok(())
+        } else {
+            Err(io::Error::other(format!("the process is in {count} of {:?}", self.dirs)))
         }
-        Ok(())
     }
 
     /// Whether processes are left in it.
@@ -239,6 +234,18 @@ impl SandboxCgroup {
     pub(super) fn used(&self) -> Used {
         used(&self.counters)
     }
+}
+
+/// Whether a cgroup's path ends as a sandbox's directory does, from the part
+/// that names the launcher on.
+fn ends_alike(path: &str, dir: &Path) -> bool {
+    let own =
+        dir.iter().rev().take_while(|part| part.as_encoded_bytes().starts_with(PREFIX.as_bytes()));
+    let parts = if own.count() == 0 { 2 } else { 1 };
+    let end = |path: &Path| -> Vec<OsString> {
+        path.iter().rev().take(parts).map(OsStr::to_owned).collect()
+    };
+    end(Path::new(path)) == end(dir)
 }
 
 impl Drop for SandboxCgroup {
@@ -310,10 +317,8 @@ fn sweep(parent: &Path, swept: &mut Vec<String>) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name().into_string().unwrap_or_default();
-        let Some((pid, start)) = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'))
-        else {
-            continue;
-        };
+        let launcher = name.split('.').next().and_then(|name| name.strip_prefix(PREFIX));
+        let Some((pid, start)) = launcher.and_then(|rest| rest.split_once('-')) else { continue };
         let (Ok(pid), Ok(start)) = (pid.parse::<u32>(), start.parse::<u64>()) else { continue };
         if start_time(pid) == Some(start) {
             continue;
@@ -413,7 +418,7 @@ fn open_v1(swept: &mut Vec<String>) -> Result<Vec<(Controller, PathBuf)>, String
     let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(|error| error.to_string())?;
     let mine = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
     let name = own_name().map_err(|error| error.to_string())?;
-    let mut directories = Vec::new();
+    let mut starts = Vec::new();
     for controller in Controller::ALL {
         let found = v1_directory(&mounts, &mine, controller.name());
         let Some(parent) = found else {
@@ -423,20 +428,28 @@ fn open_v1(swept: &mut Vec<String>) -> Result<Vec<(Controller, PathBuf)>, String
             return Err(format!("the {} controller is not mounted", controller.name()));
         };
         // Controllers mounted together share one directory.
-        if !directories.iter().any(|(_, dir): &(Controller, PathBuf)| dir.parent() == Some(&parent))
+        if !starts.iter().any(|(_, start): &(Controller, PathBuf)| start.parent() == Some(&parent))
         {
             sweep(&parent, swept);
-            let dir = parent.join(&name);
-            if let Err(error) = fs::create_dir(&dir) {
-                for (_, dir) in &directories {
-                    let _ = fs::remove_dir(dir);
-                }
-                return Err(format!("{}: {error}", dir.display()));
-            }
         }
-        directories.push((controller, parent.join(&name)));
+        starts.push((controller, parent.join(&name)));
     }
-    Ok(directories)
+    let memory = starts.iter().find(|(controller, _)| *controller == Controller::Memory);
+    if let Some((_, start)) = memory {
+        // Where it is mounted read-only, as in containers, this fails.
+        let trial = numbered(start, "0");
+        fs::create_dir(&trial).map_err(|error| format!("{}: {error}", trial.display()))?;
+        fs::remove_dir(&trial).map_err(|error| format!("{}: {error}", trial.display()))?;
+    }
+    Ok(starts)
+}
+
+/// A sandbox's directory on v1.
+fn numbered(start: &Path, number: &str) -> PathBuf {
+    let mut path = start.as_os_str().to_owned();
+    path.push(".");
+    path.push(number);
+    path.into()
 }
 
 /// Where this process is in the v1 hierarchy with a controller.
@@ -487,6 +500,20 @@ mod tests {
     }
 
     #[test]
+    fn membership_is_recognised() {
+        let cases = [
+            ("/a/casemate-5-9.3", "/sys/fs/cgroup/cpu/a/casemate-5-9.3", true),
+            ("/a/casemate-5-9.33", "/sys/fs/cgroup/cpu/a/casemate-5-9.3", false),
+            ("/a", "/sys/fs/cgroup/cpu/a/casemate-5-9.3", false),
+            ("/a/casemate-5-9/3", "/sys/fs/cgroup/a/casemate-5-9/3", true),
+            ("/a/casemate-5-8/3", "/sys/fs/cgroup/a/casemate-5-9/3", false),
+        ];
+        for (path, dir, want) in cases {
+            assert_eq!(ends_alike(path, Path::new(dir)), want, "{path} {dir}");
+        }
+    }
+
+    #[test]
     fn keyed_values() {
         let text = "low 0\noom 3\noom_kill 2\noom_group_kill 1\n";
         assert_eq!(keyed(text, "oom_kill"), Some(2));
@@ -498,7 +525,7 @@ mod tests {
     fn a_launcher_that_lives_is_not_swept() {
         let dir = std::env::temp_dir().join(format!("casemate-sweep-test-{}", std::process::id()));
         let living = dir.join(own_name().unwrap());
-        let dead = dir.join(format!("{PREFIX}{}-1", std::process::id()));
+        let dead = dir.join(format!("{PREFIX}{}-1.7", std::process::id()));
         let other = dir.join("something-else");
         for path in [&living, &dead, &other] {
             fs::create_dir_all(path).unwrap();

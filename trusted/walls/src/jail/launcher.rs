@@ -6,6 +6,7 @@
 //! none. When the supervisor goes away, however that happens, the launcher ends
 //! every sandbox, removes what they had, and exits.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd, OwnedFd};
@@ -55,11 +56,10 @@ fn run() -> io::Result<()> {
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
     let link = Link::new(socket);
     let cgroups = Cgroups::open();
-    let filter = |user_namespaces| rules::filter(user_namespaces).map_err(io::Error::other);
     let mut launcher = Launcher {
         link,
         proof,
-        filters: [filter(false)?, filter(true)?],
+        filters: [const { OnceCell::new() }; 2],
         namespaces: lockdown::namespace_ids()?,
         is_root: rustix::process::geteuid().is_root(),
         accounting: cgroups.accounting(),
@@ -71,8 +71,7 @@ fn run() -> io::Result<()> {
         accounting: launcher.accounting.clone(),
         swept: std::mem::take(&mut launcher.cgroups.swept),
     };
-    launcher.link.send(&hello, &[])?;
-    let result = launcher.serve();
+    let result = launcher.link.send(&hello, &[]).and_then(|()| launcher.serve());
     launcher.end_all();
     result
 }
@@ -82,7 +81,8 @@ struct Launcher {
     proof: SingleThreaded,
     cgroups: Cgroups,
     accounting: Accounting,
-    filters: [Compiled; 2],
+    /// Without and with user namespaces; compiled when first needed.
+    filters: [OnceCell<Compiled>; 2],
     namespaces: Vec<String>,
     is_root: bool,
     sandboxes: BTreeMap<u64, Entry>,
@@ -154,6 +154,8 @@ impl Launcher {
             let step = step.to_owned();
             move |error: io::Error| (step, error)
         };
+        // Before the copy, so that the next sandbox finds it compiled.
+        self.filter(plan).map_err(fail("compile the system-call filter"))?;
         let cgroup = self.cgroups.make(plan).map_err(fail("make a cgroup"))?;
         let (gate, mut opener) = io::pipe().map_err(fail("make a pipe"))?;
         let forked = linux::process::clone_into(
@@ -181,6 +183,15 @@ impl Launcher {
                 Ok(entry)
             }
         }
+    }
+
+    fn filter(&self, plan: &Plan) -> io::Result<&Compiled> {
+        let cell = &self.filters[usize::from(plan.user_namespaces)];
+        if cell.get().is_none() {
+            let compiled = rules::filter(plan.user_namespaces).map_err(io::Error::other)?;
+            return Ok(cell.get_or_init(|| compiled));
+        }
+        cell.get().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     /// Maps the sandbox's user to one of the host's. See user_namespaces(7).
@@ -236,7 +247,7 @@ impl Launcher {
         }
         match self.prepare(plan) {
             Ok(children) => {
-                let filter = &self.filters[usize::from(plan.user_namespaces)];
+                let filter = self.filter(plan)?;
                 let outside = Outside {
                     namespaces: &self.namespaces,
                     groups_dropped: self.is_root,
