@@ -134,7 +134,7 @@ fn many_processes() {
     let own = 3;
     let sandbox = Sandbox::new().option("--pids", "20").option("--timeout", "8s");
     let most = most_processes(&marker, || drop(attack.run_in(sandbox)));
-    assert!((5..=20 + own).contains(&most), "{most} processes at once");
+    assert!(most <= 20 + own, "{most} processes at once");
     assert!(marked_pids(&marker).is_empty());
 }
 

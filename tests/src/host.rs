@@ -20,7 +20,6 @@ pub struct HostRun {
 }
 
 /// A command that has ended.
-#[derive(Debug)]
 pub struct Finished {
     /// How.
     pub status: ExitStatus,
@@ -32,6 +31,13 @@ pub struct Finished {
     pub elapsed: Duration,
     /// Whether the deadline ended it.
     pub overdue: bool,
+}
+
+impl std::fmt::Debug for Finished {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (out, err) = (self.text(), self.errors());
+        write!(f, "{} after {:?}, stdout {out:?}, stderr {err:?}", self.status, self.elapsed)
+    }
 }
 
 impl Finished {

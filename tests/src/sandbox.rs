@@ -24,12 +24,24 @@ pub struct Sandbox {
 }
 
 /// A run that has ended.
-#[derive(Debug)]
 pub struct Ran {
     /// The result as printed, or `Null` if there was none.
     pub json: Value,
     /// The `casemate` process itself.
     pub process: Finished,
+}
+
+/// Without the controls, which are the same each time, and as text.
+impl std::fmt::Debug for Ran {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut json = self.json.clone();
+        if let Some(fields) = json.as_object_mut() {
+            fields.remove("controls");
+            fields.remove("id");
+            return write!(f, "{json}, stderr {:?}", self.process.errors());
+        }
+        self.process.fmt(f)
+    }
 }
 
 impl Default for Sandbox {

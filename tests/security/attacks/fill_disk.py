@@ -10,7 +10,7 @@ try:
             continue
         try:
             if how == "big":  # AMOUNT bytes in each directory
-                with open(os.path.join(directory, "big"), "wb", buffering=0) as file:
+                with open(os.path.join(directory, f"big{directory.replace('/', '-')}"), "wb", buffering=0) as file:
                     here = 0
                     while here < amount:
                         here += file.write(b"x" * 65536)

@@ -31,15 +31,44 @@ elif how == "shared":
     kept = mmap.mmap(-1, size * MIB)
     for offset in range(0, size * MIB, 4096):
         kept[offset] = 1
-elif how == "memfd":
-    descriptor = os.memfd_create("x")
-    for _ in range(size):
-        os.write(descriptor, b"x" * MIB)
+elif how == "memfd":  # files without a name, of 16 MiB each
+    for _ in range(size // 16):
+        descriptor = os.memfd_create("x")
+        for _ in range(16):
+            os.write(descriptor, b"x" * MIB)
+elif how == "sysv":  # segments that no process has mapped
+    import ctypes
+    libc = ctypes.CDLL(None)
+    libc.shmat.restype = ctypes.c_void_p
+    for number in range(size // 16):
+        segment = libc.shmget(0, 16 * MIB, 0o1600)
+        address = ctypes.c_void_p(libc.shmat(segment, None, 0))
+        if segment < 0 or address.value == 2**64 - 1:
+            sys.exit("refused")
+        ctypes.memset(address, 1, 16 * MIB)
+        libc.shmdt(address)
+        if directory != "/tmp":  # on the host nothing may stay
+            libc.shmctl(segment, 0, None)
 elif how == "files":
     with open(os.path.join(directory, "big"), "wb") as file:
         for _ in range(size):
             file.write(b"x" * MIB)
         file.flush()
+elif how == "sockets":  # kernel memory: what was sent and not received
+    import resource, socket
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    kept, pairs = 0, []
+    while kept < size * MIB:
+        pairs.append(socket.socketpair())
+        for end in pairs[-1]:
+            end.setblocking(False)
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 24)
+            try:
+                while True:
+                    kept += end.send(b"x" * 65536)
+            except BlockingIOError:
+                pass
 elif how == "pipes":  # kernel memory: each pipe holds up to a mebibyte
     import fcntl, resource
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -53,4 +82,5 @@ elif how == "pipes":  # kernel memory: each pipe holds up to a mebibyte
                 kept += os.write(writer, b"x" * 65536)
         except BlockingIOError:
             pass
+time.sleep(2)
 print("held", size, flush=True)

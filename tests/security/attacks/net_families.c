@@ -1,4 +1,5 @@
 /* Makes a socket of every family and type: prints "family.type result". */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
