@@ -66,7 +66,7 @@ pub struct ServerConfig {
     #[serde(deserialize_with = "units::duration")]
     pub drain: Duration,
     /// The most connections at once; further ones wait in the listen queue.
-    /// Default 1024.
+    /// Default 512.
     pub max_connections: usize,
     /// How long a client may take to send the head of a request, and how long
     /// a kept-alive connection may be idle. Default 30 s.
@@ -103,7 +103,7 @@ impl Default for ServerConfig {
             limits: LimitSettings::default(),
             max_limits: LimitSettings::default(),
             drain: Duration::from_secs(30),
-            max_connections: 1024,
+            max_connections: 512,
             header_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(30),
             allowed_hosts: Vec::new(),

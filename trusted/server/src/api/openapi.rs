@@ -1,7 +1,12 @@
 //! The OpenAPI document.
 
-use utoipa::openapi::OpenApi as Document;
+use std::collections::BTreeMap;
+
+use utoipa::openapi::schema::{Object, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{
+    Content, HeaderBuilder, OpenApi as Document, Ref, RefOr, Response, ResponseBuilder,
+};
 use utoipa::{IntoResponses, Modify, OpenApi};
 
 use super::response::{Outcome, OutputEvent};
@@ -42,40 +47,39 @@ impl Modify for Key {
 }
 
 /// What an endpoint that runs programs may answer but 200.
-#[derive(IntoResponses)]
-#[expect(dead_code, reason = "read by the derive only")]
-pub(super) enum Errors {
-    /// The request makes no sense: `error` names the field, or the place in the
-    /// JSON.
-    #[response(status = 400)]
-    BadRequest(#[to_schema] ErrorBody),
-    /// The key is missing or wrong.
-    #[response(status = 401)]
-    Unauthorized(#[to_schema] ErrorBody),
-    /// The server is open, and the request may come from a web page.
-    #[response(status = 403)]
-    Foreign(#[to_schema] ErrorBody),
-    /// The body took too long.
-    #[response(status = 408)]
-    SlowBody(#[to_schema] ErrorBody),
-    /// The body is too large.
-    #[response(status = 413)]
-    TooLarge(#[to_schema] ErrorBody),
-    /// The body is not `application/json`.
-    #[response(status = 415)]
-    MediaType(#[to_schema] ErrorBody),
-    /// The program could not be started in the sandbox, or a file not be put.
-    #[response(status = 422)]
-    Unprocessable(#[to_schema] ErrorBody),
-    /// Busy, or the key was used too often: `Retry-After` says when to try again.
-    #[response(status = 429)]
-    TooMany(#[to_schema] ErrorBody),
-    /// The server failed.
-    #[response(status = 500)]
-    Internal(#[to_schema] ErrorBody),
-    /// The server is stopping, or no sandbox can be made just now.
-    #[response(status = 503)]
-    Unavailable(#[to_schema] ErrorBody),
+pub(super) struct Errors;
+
+/// Statuses, and what they mean.
+const ERRORS: [(&str, &str); 10] = [
+    ("400", "The request makes no sense: `error` names the field, or the place in the JSON."),
+    ("401", "The key is missing or wrong."),
+    ("403", "The server is open, and the request may come from a web page."),
+    ("408", "The body took too long."),
+    ("413", "The body is too large."),
+    ("415", "The body is not `application/json`."),
+    ("422", "The program could not be started in the sandbox, or a file not be put into it."),
+    ("429", "Busy, or the key was used too often."),
+    ("500", "The server failed."),
+    ("503", "The server is stopping, or no sandbox can be made just now."),
+];
+
+impl IntoResponses for Errors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let response = |(status, meaning): (&str, &str)| {
+            let body = Content::new(Some(Ref::from_schema_name("ErrorBody")));
+            let mut response =
+                ResponseBuilder::new().description(meaning).content("application/json", body);
+            if status == "429" {
+                let header = HeaderBuilder::new()
+                    .schema(Some(Object::with_type(Type::Integer)))
+                    .description(Some("In how many seconds to try again."))
+                    .build();
+                response = response.header("Retry-After", header);
+            }
+            (status.to_owned(), response.build().into())
+        };
+        ERRORS.into_iter().map(response).collect()
+    }
 }
 
 /// The document without any path.

@@ -1,0 +1,148 @@
+//! HTTP itself: wrong paths, wrong bodies, slow and large requests.
+
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::harness::{TestServer, error};
+
+#[tokio::test]
+async fn every_refusal_has_the_same_shape() {
+    let server = TestServer::start().await;
+    let cases = [
+        (Method::GET, "/", "", 404),
+        (Method::POST, "/v1/exec/", "{}", 404),
+        (Method::GET, "/v1/exec/x%0a%1b", "", 404),
+        (Method::GET, "/v1/exec", "", 405),
+        (Method::PUT, "/v1/exec/batch", "{}", 405),
+        (Method::POST, "/v1/health", "{}", 405),
+        (Method::POST, "/v1/exec", "", 400),
+        (Method::POST, "/v1/exec", "{", 400),
+        (Method::POST, "/v1/exec", "[1]", 400),
+        (Method::POST, "/v1/exec", "{\"code\":\"\\ud800\"}", 400),
+    ];
+    for (method, path, body, want) in cases {
+        let request = server.client.request(method.clone(), server.url(path));
+        let request = request.header("content-type", "application/json").body(body);
+        let (status, said) = error(request.send().await.unwrap()).await;
+        assert_eq!(status, want, "{method} {path} {body}: {said}");
+        if want == 400 {
+            assert!(said.contains("line 1 column"), "{body}: {said}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn request_ids() {
+    let server = TestServer::start().await;
+    let ask = async |id: &str| {
+        let request = server.client.get(server.url("/v1/health")).header("x-request-id", id);
+        request.send().await.unwrap().headers()["x-request-id"].to_str().unwrap().to_owned()
+    };
+    assert_eq!(ask("my-id.7").await, "my-id.7");
+    for id in ["with space", "a;b", &"x".repeat(200)] {
+        assert_eq!(ask(id).await.len(), 36, "{id}");
+    }
+}
+
+#[tokio::test]
+async fn large_bodies_are_refused() {
+    let server = TestServer::with(|config| config.max_body = 100_000).await;
+    let of = |size: usize| json!({"argv": ["echo", "ok"], "stdin": "x".repeat(size)}).to_string();
+    let post = |body: reqwest::Body| {
+        let request = server.client.post(server.url("/v1/exec"));
+        request.header("content-type", "application/json").body(body).send()
+    };
+    assert_eq!(post(of(99_000).into()).await.unwrap().status(), 200);
+    let (status, said) = error(post(of(200_000).into()).await.unwrap()).await;
+    assert!(status == 413 && said.contains("100000"), "{status} {said}");
+    // In chunks, without a length.
+    let chunks = (0..4).map(|_| Ok::<_, std::io::Error>(vec![b' '; 50_000]));
+    let body = reqwest::Body::wrap_stream(futures_util::stream::iter(chunks));
+    assert_eq!(error(post(body).await.unwrap()).await.0, 413);
+    // Far too large by its own account: refused before it is sent.
+    let mut raw = TcpStream::connect(server.address).await.unwrap();
+    raw.write_all(
+        b"POST /v1/exec HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+          Content-Length: 99999999999\r\n\r\n",
+    )
+    .await
+    .unwrap();
+    let mut answer = String::new();
+    raw.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    assert_eq!(server.created(), 1);
+}
+
+#[tokio::test]
+async fn slow_requests_are_ended() {
+    let server = TestServer::with(|config| {
+        config.header_timeout = Duration::from_millis(300);
+        config.body_timeout = Duration::from_millis(300);
+    })
+    .await;
+    let head = "POST /v1/exec HTTP/1.1\r\nHost: localhost\r\n";
+    let body = format!("{head}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{{");
+    for (name, sent, want) in
+        [("nothing", "", ""), ("head", head, ""), ("body", &body, "HTTP/1.1 408")]
+    {
+        let mut raw = TcpStream::connect(server.address).await.unwrap();
+        raw.write_all(sent.as_bytes()).await.unwrap();
+        let (asked, mut answer) = (Instant::now(), String::new());
+        raw.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with(want), "{name}: {answer}");
+        assert!((200..3000).contains(&asked.elapsed().as_millis()), "{name}");
+    }
+    // A program may run for longer than that.
+    let got = server.exec(json!({"code": "import time; time.sleep(0.8); print(1)"})).await;
+    assert_eq!(got["stdout"], "1\n");
+}
+
+#[tokio::test]
+async fn heads_and_connections_are_bounded() {
+    let server = TestServer::with(|config| config.max_connections = 2).await;
+    let mut raw = TcpStream::connect(server.address).await.unwrap();
+    let long =
+        format!("GET /v1/health HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(40_000));
+    raw.write_all(long.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    let _ = raw.read_to_string(&mut answer).await;
+    assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
+    drop(raw);
+
+    let held = [
+        TcpStream::connect(server.address).await.unwrap(),
+        TcpStream::connect(server.address).await.unwrap(),
+    ];
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let third = tokio::spawn(server.client.get(server.url("/v1/health")).send());
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(!third.is_finished(), "waits");
+    drop(held);
+    let body: Value = third.await.unwrap().unwrap().json().await.unwrap();
+    assert_eq!(body["status"], "ok");
+}
+
+/// Measures what a request costs beside its program, on a kept-alive
+/// connection with a key. The bound leaves room for slow machines.
+#[tokio::test]
+async fn a_request_costs_little() {
+    let server = TestServer::with(|config| config.rate_limit = 0).await;
+    let key = server.keys().await.create("k").await.unwrap();
+    let mut times = Vec::new();
+    for _ in 0..300 {
+        let request = server.post("/v1/exec", &json!({})).bearer_auth(&key);
+        let asked = Instant::now();
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 400);
+        response.bytes().await.unwrap();
+        times.push(asked.elapsed());
+    }
+    times.sort();
+    let median = times[times.len() / 2];
+    tracing::info!(?median, "a refused request, round trip");
+    assert!(median < Duration::from_millis(5), "{median:?}");
+}
