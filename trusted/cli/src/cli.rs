@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{completions, doctor, man, run};
+use crate::commands::{bench, completions, doctor, keys, man, run, serve};
 use crate::failure;
 
 const EXAMPLES: &str = "\
@@ -14,6 +14,7 @@ Examples:
   casemate run -c 'print(1+1)'           a line of Python
   casemate run --memory 1G script.py     a program in a file
   casemate run -- ls -la /               any command
+  casemate serve                         the same over HTTP
   casemate doctor                        what works on this machine";
 
 /// Runs code that nobody should trust where it can hurt nothing.
@@ -27,7 +28,7 @@ Examples:
     max_term_width = 100
 )]
 pub(crate) struct Cli {
-    /// What to do.
+    /// What to do
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -39,6 +40,12 @@ pub(crate) enum Command {
     Run(Box<run::RunArgs>),
     /// Says what works on this machine, and how to make the rest work
     Doctor(doctor::DoctorArgs),
+    /// Serves POST /v1/exec and what belongs to it over HTTP
+    Serve(Box<serve::ServeArgs>),
+    /// Makes, lists and revokes the server's API keys
+    Keys(keys::KeysArgs),
+    /// Measures Casemate beside its peers on this machine
+    Bench(bench::BenchArgs),
     /// Prints a shell's completions of this command line
     Completions(completions::CompletionsArgs),
     /// Prints or writes the man pages

@@ -5,6 +5,7 @@
 mod cli;
 mod commands;
 mod failure;
+mod signals;
 mod ui;
 
 use std::ffi::OsString;

@@ -160,9 +160,58 @@ pub(crate) fn time(time: Duration) -> String {
     format!("{}s", (time.as_secs_f64() * 1000.0).round() / 1000.0)
 }
 
+/// A time in seconds since 1970 as a date: `2026-01-31 13:05 UTC`.
+pub(crate) fn date(seconds: i64) -> String {
+    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Howard Hinnant's `civil_from_days`: years begin in March, so that the
+    // day that leap years have more is their last.
+    let days = days + 719_468;
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + i64::from(month <= 2);
+    let (hour, minute) = (second / 3600, second / 60 % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+}
+
+/// Rows of cells in columns that are as wide as their widest cell.
+pub(crate) fn columns(rows: &[Vec<String>]) -> String {
+    let mut widths = Vec::new();
+    for row in rows {
+        widths.resize(widths.len().max(row.len()), 0);
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        text += cells.collect::<Vec<_>>().join("  ").trim_end();
+        text.push('\n');
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dates() {
+        let cases = [
+            (0, "1970-01-01 00:00 UTC"),
+            (951_868_799, "2000-02-29 23:59 UTC"),
+            (1_769_864_700, "2026-01-31 13:05 UTC"),
+            (4_107_542_400, "2100-03-01 00:00 UTC"),
+            (-1, "1969-12-31 23:59 UTC"),
+        ];
+        for (seconds, want) in cases {
+            assert_eq!(date(seconds), want);
+        }
+    }
 
     #[test]
     fn units() {

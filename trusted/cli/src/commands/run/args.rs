@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use sandbox::{
     GuestPath, Language, Limit, LimitError, Limits, NetworkPolicy, Root, SandboxSpec, WallChoice,
     parse_duration, parse_size,
@@ -12,6 +11,7 @@ use sandbox::{
 
 use super::get::Get;
 use super::put::Put;
+use crate::commands::values;
 use crate::failure::Failure;
 use crate::ui;
 
@@ -63,11 +63,11 @@ pub(crate) struct RunArgs {
     pub(super) rest: Vec<String>,
 
     /// Language of the code [default: from the file's name or `#!`, else python]
-    #[arg(long, value_name = "LANGUAGE", value_parser = languages(), help_heading = WHAT)]
+    #[arg(long, value_name = "LANGUAGE", value_parser = values::languages(), help_heading = WHAT)]
     pub(super) lang: Option<Language>,
 
     /// Wall around the program
-    #[arg(long, default_value = "auto", value_parser = walls(), help_heading = WHAT)]
+    #[arg(long, default_value = "auto", value_parser = values::walls(), help_heading = WHAT)]
     pub(super) wall: WallChoice,
 
     /// Wall-clock time
@@ -119,7 +119,7 @@ pub(crate) struct RunArgs {
     pub(super) cwd: GuestPath,
 
     /// Network it can reach
-    #[arg(long, default_value = "none", value_parser = networks(), help_heading = SEES)]
+    #[arg(long, default_value = "none", value_parser = values::networks(), help_heading = SEES)]
     net: NetworkPolicy,
 
     /// Root file system: a directory or an unpacked OCI image [default: this system's]
@@ -213,36 +213,6 @@ fn flag_of_range(limit: &str) -> &'static str {
         "output" => "--output-limit",
         _ => "limit",
     }
-}
-
-/// A parser of names, so that completions and errors list them.
-fn names<T>(
-    values: impl IntoIterator<Item = PossibleValue>,
-    parse: fn(&str) -> T,
-) -> impl TypedValueParser<Value = T>
-where
-    T: Clone + Send + Sync + 'static,
-{
-    PossibleValuesParser::new(values).map(move |name| parse(&name))
-}
-
-fn languages() -> impl TypedValueParser<Value = Language> {
-    let values = [
-        PossibleValue::new("python").aliases(["python3", "py"]),
-        PossibleValue::new("node").aliases(["javascript", "js"]),
-        PossibleValue::new("bash").alias("sh"),
-    ];
-    names(values, |name| name.parse().unwrap_or_default())
-}
-
-fn walls() -> impl TypedValueParser<Value = WallChoice> {
-    names(["auto", "jail", "fork", "vm"].map(PossibleValue::new), |name| {
-        name.parse().unwrap_or_default()
-    })
-}
-
-fn networks() -> impl TypedValueParser<Value = NetworkPolicy> {
-    names([PossibleValue::new("none")], |_| NetworkPolicy::None)
 }
 
 /// Reads `NAME=VALUE`, or takes the value of `NAME` from our environment.

@@ -6,14 +6,13 @@ mod harmless;
 mod printer;
 mod program;
 mod put;
-mod signals;
 mod terminal;
 
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -25,11 +24,11 @@ use walls::Helper;
 pub(crate) use args::RunArgs;
 
 use crate::failure::{Failure, RUN_FAILED};
+use crate::signals::Signals;
 use crate::ui;
 use get::Target;
 use printer::{Closed, Printer};
 use program::Program;
-use signals::Interrupt;
 use terminal::RawMode;
 
 /// How long a cancelled run may take to destroy its sandbox before the whole
@@ -56,7 +55,8 @@ pub(crate) fn execute(args: RunArgs, words: &[OsString]) -> anyhow::Result<ExitC
 
 async fn session(args: &RunArgs, program: Program) -> anyhow::Result<ExitCode> {
     let cancel = CancellationToken::new();
-    let interrupt = Interrupt::watch(&cancel)?;
+    let interrupt = Arc::new(OnceLock::new());
+    tokio::spawn(watch(Signals::take()?, Arc::clone(&interrupt), cancel.clone()));
 
     // The wall's helper starts while we read what to give it.
     let helper = Helper::this_program();
@@ -87,7 +87,7 @@ async fn session(args: &RunArgs, program: Program) -> anyhow::Result<ExitCode> {
     }
     let Some((result, collected, closed)) = outcome? else {
         // Cancelled and dropped: the wall's shutdown destroyed it.
-        return Ok(ExitCode::from(interrupt.exit_code().unwrap_or(RUN_FAILED)));
+        return Ok(ExitCode::from(interrupt.get().copied().unwrap_or(RUN_FAILED)));
     };
     if !result.cleanup.is_ok() {
         clean = false;
@@ -99,10 +99,12 @@ async fn session(args: &RunArgs, program: Program) -> anyhow::Result<ExitCode> {
         ui::print_json(&result)?;
     }
     let own = exit_code(&result);
-    let code = match interrupt.exit_code() {
+    let code = match interrupt.get().copied() {
         _ if !clean => RUN_FAILED,
         Some(signal) => signal,
-        None if closed == Closed::Stdout => return Err(ui::OutputClosed.into()),
+        None if closed == Closed::Stdout && result.limit_hit.is_none() => {
+            return Err(ui::OutputClosed.into());
+        }
         None => {
             if let Some(limit) = result.limit_hit {
                 ui::note(&args.limit_note(limit));
@@ -111,6 +113,14 @@ async fn session(args: &RunArgs, program: Program) -> anyhow::Result<ExitCode> {
         }
     };
     Ok(ExitCode::from(code))
+}
+
+/// Cancels the run at the first signal and keeps its exit code. Further ones
+/// change nothing: the sandbox is being destroyed already, which takes a moment.
+async fn watch(mut signals: Signals, interrupt: Arc<OnceLock<u8>>, cancel: CancellationToken) {
+    let code = signals.next().await;
+    let _ = interrupt.set(code);
+    cancel.cancel();
 }
 
 fn exit_code(result: &RunResult) -> u8 {
