@@ -75,6 +75,9 @@ pub struct ServerConfig {
     /// How long a client may take to send the body of a request. Default 30 s.
     #[serde(deserialize_with = "units::duration")]
     pub body_timeout: Duration,
+    /// How long a client may leave what is sent to it unread. Default 30 s.
+    #[serde(deserialize_with = "units::duration")]
+    pub write_timeout: Duration,
     /// Names under which an open server may be addressed besides `localhost`
     /// and loopback addresses. Default: none.
     pub allowed_hosts: Vec<String>,
@@ -106,6 +109,7 @@ impl Default for ServerConfig {
             max_connections: 512,
             header_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(30),
             allowed_hosts: Vec::new(),
             log_code: false,
             log_format: LogFormat::Text,
@@ -164,6 +168,7 @@ impl ServerConfig {
             ("max_timeout", self.max_timeout),
             ("header_timeout", self.header_timeout),
             ("body_timeout", self.body_timeout),
+            ("write_timeout", self.write_timeout),
         ];
         for (field, time) in times {
             if time.is_zero() {

@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::{MatchedPath, Request};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -13,6 +13,7 @@ use futures_util::FutureExt as _;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
+use crate::app::App;
 use crate::error::ApiError;
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
@@ -35,7 +36,11 @@ impl RequestId {
 }
 
 /// The outermost layer.
-pub(crate) async fn envelope(mut request: Request, next: Next) -> Response {
+pub(crate) async fn envelope(
+    State(app): State<Arc<App>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let begun = Instant::now();
     let id = RequestId::of(request.headers());
     let method = request.method().clone();
@@ -68,7 +73,7 @@ pub(crate) async fn envelope(mut request: Request, next: Next) -> Response {
             path,
             status = response.status().as_u16(),
             micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX),
-            error = error.as_ref().map(tracing::field::display),
+            error = error.map(|error| error.for_log(app.config.log_code)),
             "answered"
         );
     });

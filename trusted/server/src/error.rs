@@ -134,6 +134,16 @@ impl ApiError {
         }
     }
 
+    /// What of this may go into the log: all of it if `log_code`. What is
+    /// wrong with a request, or with a program, is told with parts of it.
+    pub(crate) fn for_log(&self, log_code: bool) -> String {
+        match self {
+            Self::BadRequest(_) if !log_code => "the request makes no sense".into(),
+            Self::Unprocessable(_) if !log_code => "the program could not be started".into(),
+            error => error.to_string(),
+        }
+    }
+
     /// The whole answer.
     pub(crate) fn render(&self, request_id: &str) -> Response {
         let body = ErrorBody { error: self.to_string(), request_id: request_id.to_owned() };

@@ -113,8 +113,9 @@ impl Run {
             Ok(Ok(done)) => done,
             Ok(Err(error)) => {
                 self.metrics.failed();
-                tracing::warn!(kind, %error, "not run");
-                return Err(error.into());
+                let error = ApiError::from(error);
+                tracing::warn!(kind, error = error.for_log(self.log_code), "not run");
+                return Err(error);
             }
             // The future is dropped, so the wall destroys the sandbox.
             Err(_) => {

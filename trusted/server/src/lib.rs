@@ -45,6 +45,7 @@ mod plan;
 mod rate;
 mod serve;
 mod slots;
+mod stall;
 mod units;
 mod utf8;
 

@@ -25,6 +25,7 @@ use crate::metrics::Metrics;
 use crate::plan::Planner;
 use crate::rate::RateLimiter;
 use crate::slots::Slots;
+use crate::stall::Stalling;
 
 /// The largest head of a request, in bytes.
 const MAX_HEAD: usize = 32 * 1024;
@@ -125,6 +126,7 @@ impl Server {
         let connections = Connections {
             router: api::router(Arc::clone(&app)),
             header_timeout: app.config.header_timeout,
+            write_timeout: app.config.write_timeout,
             stopping: shutdown,
             ended: CancellationToken::new(),
             open: TaskTracker::new(),
@@ -139,6 +141,7 @@ impl Server {
 struct Connections {
     router: Router,
     header_timeout: Duration,
+    write_timeout: Duration,
     /// Answer what has begun, then close.
     stopping: CancellationToken,
     /// Close.
@@ -186,7 +189,10 @@ impl Connections {
             .timer(TokioTimer::new())
             .header_read_timeout(self.header_timeout)
             .max_header_size(MAX_HEAD)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(self.router.clone()));
+            .serve_connection(
+                TokioIo::new(Stalling::new(stream, self.write_timeout)),
+                TowerToHyperService::new(self.router.clone()),
+            );
         let (stopping, ended) = (self.stopping.clone(), self.ended.clone());
         async move {
             let mut connection = std::pin::pin!(connection);

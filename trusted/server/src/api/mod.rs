@@ -11,7 +11,7 @@ mod stream;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -46,7 +46,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .fallback(async || ApiError::NotFound)
         .method_not_allowed_fallback(async || ApiError::Method)
         .layer(from_fn_with_state(Arc::clone(&app), guard))
-        .layer(from_fn(envelope))
+        .layer(from_fn_with_state(Arc::clone(&app), envelope))
         .with_state(app)
 }
 

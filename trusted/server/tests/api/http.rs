@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::harness::{TestServer, error};
 
@@ -124,6 +124,51 @@ async fn heads_and_connections_are_bounded() {
     drop(held);
     let body: Value = third.await.unwrap().unwrap().json().await.unwrap();
     assert_eq!(body["status"], "ok");
+}
+
+/// A client that asks for much and reads nothing.
+#[tokio::test]
+async fn unread_answers_are_given_up() {
+    let server = TestServer::with(|config| {
+        config.max_connections = 1;
+        config.write_timeout = Duration::from_millis(300);
+    })
+    .await;
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    // The harness's own connection, kept alive, has the only place.
+    drop(server.client);
+    let mut deaf = socket.connect(server.address).await.unwrap();
+    let body = json!({
+        "code": "print('x' * 16_000_000)", "limits": {"output": "16M"}, "timeout_seconds": 60,
+    });
+    let (body, kind) = (body.to_string(), "Content-Type: application/json");
+    let head = format!("Host: localhost\r\n{kind}\r\nContent-Length: {}", body.len());
+    deaf.write_all(format!("POST /v1/exec HTTP/1.1\r\n{head}\r\n\r\n{body}").as_bytes())
+        .await
+        .unwrap();
+    // The next connection gets the place, though the first was not closed.
+    let mut next = TcpStream::connect(server.address).await.unwrap();
+    next.write_all(b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    let mut answer = [0; 12];
+    let reading = tokio::time::timeout(Duration::from_secs(20), next.read_exact(&mut answer));
+    reading.await.unwrap().unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    assert_eq!(server.wall.created() - server.tried, 1);
+    drop(deaf);
+}
+
+/// A wall that panics is a mistake of ours, and no reason to end.
+#[tokio::test]
+async fn a_panic_is_an_answer() {
+    let server = TestServer::with(|config| config.slots = 1).await;
+    let body = json!({"code": "", "files": [{"path": "panic", "content": ""}]});
+    for _ in 0..2 {
+        let (status, said) = error(server.post("/v1/exec", &body).send().await.unwrap()).await;
+        assert!(status == 500 && said.contains("mistake in casemate"), "{status} {said}");
+    }
+    assert_eq!(server.exec(json!({"argv": ["echo"]})).await["stdout"], "\n");
+    assert_eq!(server.metric("casemate_sandboxes_live").await, 0.0);
 }
 
 /// Measures what a request costs beside its program, on a kept-alive

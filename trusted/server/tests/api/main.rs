@@ -9,6 +9,7 @@ mod exec;
 mod harness;
 mod http;
 mod load;
+mod log;
 mod stop;
 mod stream;
 mod wall;

@@ -286,6 +286,7 @@ impl Sandbox for Unfenced {
     async fn put(&self, file: &FileToPut) -> Result<(), FileError> {
         let Contents::Bytes(bytes) = &file.contents else { return Err(UNSUPPORTED.into()) };
         let path = self.inner.host(file.path.as_str());
+        assert!(!path.ends_with("panic"), "a wall that panics, as the test asked");
         std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/"))).unwrap();
         std::fs::write(&path, bytes).unwrap();
         use std::os::unix::fs::PermissionsExt as _;
