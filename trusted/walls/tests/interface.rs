@@ -394,6 +394,11 @@ async fn limits_are_named(wall: &dyn Wall) -> Result {
             Limit::Memory,
         ),
         (
+            limits.clone(),
+            "python3 -c 'import mmap, time; mmap.mmap(-1, 200 << 20).write(bytes(200 << 20)); time.sleep(5)'",
+            Limit::Memory,
+        ),
+        (
             Limits { disk: 4 << 20, ..limits.clone() },
             "cat /dev/zero > a & cat /dev/zero > /tmp/b; wait; sleep 5",
             Limit::Disk,

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::make::user_namespaces_fix;
+use super::rules::Exceptions;
 
 /// One thing that the jail uses, and whether it is there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -118,7 +119,7 @@ fn landlock() -> Fact {
 fn seccomp() -> Fact {
     let actions = fs::read_to_string("/proc/sys/kernel/seccomp/actions_avail").unwrap_or_default();
     if actions.contains("errno") {
-        match super::rules::filter(false) {
+        match super::rules::filter(Exceptions { user_namespaces: false, counted: true }) {
             Ok(filter) => fact(
                 "seccomp",
                 FactState::Ok,

@@ -20,7 +20,7 @@ use wire::jail::{Accounting, FromInit, FromLauncher, Plan, ToLauncher, Used};
 use super::cgroup::{Cgroups, SandboxCgroup};
 use super::link::Link;
 use super::lockdown::{self, Outside, USER, Unmet};
-use super::rules::{self, Compiled};
+use super::rules::{self, Compiled, Exceptions};
 use super::{init, root};
 
 /// The argument that makes the program a launcher.
@@ -188,7 +188,11 @@ impl Launcher {
     fn filter(&self, plan: &Plan) -> io::Result<&Compiled> {
         let cell = &self.filters[usize::from(plan.user_namespaces)];
         if cell.get().is_none() {
-            let compiled = rules::filter(plan.user_namespaces).map_err(io::Error::other)?;
+            let exceptions = Exceptions {
+                user_namespaces: plan.user_namespaces,
+                counted: !matches!(self.accounting, Accounting::Rlimits(_)),
+            };
+            let compiled = rules::filter(exceptions).map_err(io::Error::other)?;
             return Ok(cell.get_or_init(|| compiled));
         }
         cell.get().ok_or_else(|| io::ErrorKind::NotFound.into())

@@ -366,7 +366,10 @@ fn accounting(plan: &Plan, accounting: &Accounting) -> (Held, String) {
         }
         Accounting::Rlimits(reason) => (
             Held::Partly,
-            format!("rlimits and a watcher, for want of a cgroup ({reason}): {what}"),
+            format!(
+                "rlimits and a watcher, for want of a cgroup ({reason}): {what}; memory that the \
+                 kernel holds for processes, such as socket buffers, is not counted"
+            ),
         ),
     }
 }

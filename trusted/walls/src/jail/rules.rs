@@ -13,6 +13,8 @@ const ENOSYS: u16 = 38;
 struct List {
     version: u32,
     allow: Vec<Group>,
+    #[serde(default)]
+    allow_if_counted: Vec<Group>,
     refuse: Vec<Group>,
     when: Vec<When>,
 }
@@ -80,20 +82,31 @@ pub(super) struct Compiled {
     pub(super) allowed: usize,
 }
 
-/// Makes the filter. With `user_namespaces`, programs may make namespaces of
-/// their own and `chroot` in them, as a browser's sandbox does.
-pub(super) fn filter(user_namespaces: bool) -> Result<Compiled, RulesError> {
-    let filter = build(LIST, user_namespaces)?;
+/// What the list makes exceptions for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Exceptions {
+    /// Programs may make namespaces of their own and `chroot` in them, as a
+    /// browser's sandbox does.
+    pub(super) user_namespaces: bool,
+    /// A cgroup counts memory that belongs to no process.
+    pub(super) counted: bool,
+}
+
+/// Makes the filter.
+pub(super) fn filter(exceptions: Exceptions) -> Result<Compiled, RulesError> {
+    let filter = build(LIST, exceptions)?;
     Ok(Compiled { program: filter.compile()?, allowed: filter.allowed() })
 }
 
-fn build(text: &str, user_namespaces: bool) -> Result<Filter, RulesError> {
+fn build(text: &str, exceptions: Exceptions) -> Result<Filter, RulesError> {
+    let Exceptions { user_namespaces, counted } = exceptions;
     let list: List = toml::from_str(text)?;
     if list.version != 1 {
         return Err(RulesError::Version(list.version));
     }
     let mut filter = Filter::new(Verdict::Fail(ENOSYS));
-    for call in list.allow.iter().flat_map(|group| &group.calls) {
+    let conditional = list.allow_if_counted.iter().filter(|_| counted);
+    for call in list.allow.iter().chain(conditional).flat_map(|group| &group.calls) {
         filter.add(call, Rule::Always(Verdict::Allow))?;
     }
     for call in list.refuse.iter().flat_map(|group| &group.calls) {
@@ -133,8 +146,10 @@ mod tests {
 
     #[test]
     fn the_list_compiles_with_and_without_user_namespaces() {
-        for user_namespaces in [false, true] {
-            let compiled = filter(user_namespaces).unwrap();
+        for (user_namespaces, counted) in
+            [(false, false), (false, true), (true, false), (true, true)]
+        {
+            let compiled = filter(Exceptions { user_namespaces, counted }).unwrap();
             assert!(compiled.allowed > 250, "{}", compiled.allowed);
             assert!(compiled.program.len() < 1000, "{}", compiled.program.len());
         }
@@ -143,7 +158,12 @@ mod tests {
     #[test]
     fn every_name_is_a_system_call_of_this_machine() {
         let list: List = toml::from_str(LIST).unwrap();
-        let names = list.allow.iter().chain(&list.refuse).flat_map(|group| &group.calls);
+        let names = list
+            .allow
+            .iter()
+            .chain(&list.refuse)
+            .chain(&list.allow_if_counted)
+            .flat_map(|group| &group.calls);
         let unknown: Vec<_> = names.filter(|name| linux::seccomp::number(name).is_none()).collect();
         if cfg!(target_arch = "x86_64") {
             assert!(unknown.is_empty(), "misspelled? {unknown:?}");
@@ -165,7 +185,9 @@ mod tests {
             ),
         ];
         for (text, want) in cases {
-            let error = build(text, false).unwrap_err().to_string();
+            let error = build(text, Exceptions { user_namespaces: false, counted: true })
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(want), "{error}");
         }
     }

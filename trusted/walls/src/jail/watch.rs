@@ -110,8 +110,8 @@ fn disk(shared: &Shared) -> Option<Disk> {
 struct Sum {
     cpu_us: u64,
     threads: u64,
-    /// Private memory, pages shared after a fork counted in each process.
-    private: u64,
+    /// Memory without a file, what processes share counted in each.
+    memory: u64,
 }
 
 /// Measures memory, threads and CPU time, and marks what is exceeded as a
@@ -123,9 +123,9 @@ fn measure(shared: &Shared) {
     let Some(proc) = measures.as_ref().map(|measures| &measures.proc) else { return };
     let sum = sum(proc);
     let limits = &shared.limits;
-    let mut memory = sum.private + files;
+    let mut memory = sum.memory + files;
     if memory > limits.memory {
-        // Worth the cost of counting shared pages once.
+        // Worth the cost of counting what is shared once.
         memory = proportional(proc) + files;
     }
     let mut seen = lock(&shared.seen);
@@ -172,26 +172,43 @@ fn sum(proc: &OwnedFd) -> Sum {
         let field = |number: usize| fields.get(number - 3).copied().unwrap_or(0);
         sum.cpu_us += (14..=17).map(field).sum::<u64>() * TICK_US;
         sum.threads += field(20);
-        if let Some(statm) = read(&process, "statm") {
-            let pages: Vec<u64> =
-                statm.split(' ').map(|field| field.parse().unwrap_or(0)).collect();
-            if let [_, resident, shared, ..] = pages[..] {
-                sum.private += resident.saturating_sub(shared) * 4096;
-            }
+        if let Some(status) = read(&process, "status") {
+            sum.memory += kib(&status, "RssAnon:") + kib(&status, "RssShmem:");
         }
     }
     sum
 }
 
-/// Private memory of all processes, each shared page divided among its sharers.
+/// The sum of a field in lines of `field  number kB`, in bytes.
+fn kib(text: &str, field: &str) -> u64 {
+    let number = |line: &str| line.split_whitespace().nth(1)?.parse::<u64>().ok();
+    text.lines().filter(|line| line.starts_with(field)).filter_map(number).sum::<u64>() * 1024
+}
+
+/// Memory without a file of all processes, each page divided among its sharers.
+/// Mapped files of the sandbox's own disk are counted there.
 fn proportional(proc: &OwnedFd) -> u64 {
-    let kib = |line: &str| line.split_whitespace().nth(1)?.parse::<u64>().ok();
-    processes(proc)
-        .iter()
-        .filter_map(|process| read(process, "smaps_rollup"))
-        .filter_map(|text| text.lines().find(|line| line.starts_with("Pss_Anon:")).and_then(kib))
-        .sum::<u64>()
-        * 1024
+    let mut sum = 0;
+    for process in processes(proc) {
+        sum += read(&process, "smaps_rollup").map_or(0, |text| kib(&text, "Pss_Anon:"));
+        sum += read(&process, "smaps").map_or(0, |text| shared_anonymous(&text));
+    }
+    sum
+}
+
+/// The proportional size of mappings that processes share and no file backs.
+fn shared_anonymous(smaps: &str) -> u64 {
+    let mut inside = false;
+    let mut sum = 0;
+    for line in smaps.lines() {
+        // A mapping's head begins with its addresses, its fields with a name.
+        if line.starts_with(|c: char| c.is_ascii_digit() || ('a'..='f').contains(&c)) {
+            inside = line.ends_with("/dev/zero (deleted)");
+        } else if inside && line.starts_with("Pss:") {
+            sum += kib(line, "Pss:");
+        }
+    }
+    sum
 }
 
 /// Stops or continues all processes so that they keep to their CPU share.
@@ -204,5 +221,20 @@ async fn keep_share(shared: &Shared, begun: Instant, paused: bool) -> bool {
             shared.ask(|seq| ToInit::Resume { seq }, Vec::new()).await.is_err()
         }
         (paused, _) => paused,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_memory_without_a_file_is_summed() {
+        let smaps = "7f00-7f10 rw-s 00000000 00:01 5   /dev/zero (deleted)\n\
+                     Size:  40 kB\nPss:  30 kB\nPss_Dirty:  30 kB\n\
+                     7f10-7f20 rw-s 00000000 00:40 6   /dev/shm/x\nPss:  7 kB\n\
+                     aa00-aa10 rw-s 00000000 00:01 7   /dev/zero (deleted)\nPss:  1 kB\n";
+        assert_eq!(shared_anonymous(smaps), 31 * 1024);
+        assert_eq!(kib(smaps, "Pss:"), 38 * 1024);
     }
 }
