@@ -395,7 +395,7 @@ async fn limits_are_named(wall: &dyn Wall) -> Result {
         ),
         (
             limits.clone(),
-            "python3 -c 'import mmap, time; mmap.mmap(-1, 200 << 20).write(bytes(200 << 20)); time.sleep(5)'",
+            "python3 -c 'import mmap, time; m = mmap.mmap(-1, 200 << 20); [m.write(bytes(1 << 20)) for _ in range(200)]; time.sleep(5)'",
             Limit::Memory,
         ),
         (
