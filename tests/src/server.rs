@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use crate::host::{drain, kill_group, wait};
@@ -17,9 +17,14 @@ pub struct Server {
     /// Its private directory: home, state and temporary files.
     pub home: PathBuf,
     child: Child,
-    log: Vec<u8>,
-    more: Vec<mpsc::Receiver<Vec<u8>>>,
+    log: Mutex<Log>,
     _scratch: Option<tempfile::TempDir>,
+}
+
+/// What a server has printed, and where more of it comes from.
+struct Log {
+    text: Vec<u8>,
+    more: Vec<mpsc::Receiver<Vec<u8>>>,
 }
 
 impl Server {
@@ -54,14 +59,24 @@ impl Server {
         ];
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
         let home = home.to_owned();
-        let mut server =
-            Self { address: nowhere, home, child, log: Vec::new(), more, _scratch: None };
+        let mut server = Self {
+            address: nowhere,
+            home,
+            child,
+            log: Mutex::new(Log { text: Vec::new(), more }),
+            _scratch: None,
+        };
+        let mut ended = false;
         let listens = crate::wait_until(Duration::from_secs(20), || {
+            ended = ended || !matches!(server.child.try_wait(), Ok(None));
+            if ended {
+                return true;
+            }
             let Some(port) = port_in(&server.log()) else { return false };
             server.address.set_port(port);
             std::net::TcpStream::connect(server.address).is_ok()
         });
-        assert!(listens, "the server does not listen: {}", server.log());
+        assert!(listens && !ended, "the server does not listen: {}", server.log());
         server
     }
 
@@ -72,13 +87,19 @@ impl Server {
     }
 
     /// All that it has printed.
-    pub fn log(&mut self) -> String {
-        for source in &self.more {
+    ///
+    /// # Panics
+    ///
+    /// If another thread panicked while asking.
+    pub fn log(&self) -> String {
+        let mut log = self.log.lock().expect("nobody panics while reading");
+        let Log { text, more } = &mut *log;
+        for source in more {
             while let Ok(chunk) = source.try_recv() {
-                self.log.extend_from_slice(&chunk);
+                text.extend_from_slice(&chunk);
             }
         }
-        String::from_utf8_lossy(&self.log).into_owned()
+        String::from_utf8_lossy(text).into_owned()
     }
 
     /// A new connection to it.
