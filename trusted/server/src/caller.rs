@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::guard::Open;
 
 /// Somebody who may run programs. Taking this from a request checks the key
 /// and counts against its rate.
@@ -19,7 +20,8 @@ impl FromRequestParts<Arc<App>> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
-        if app.is_open().await? {
+        // Without the guard before it, a request is let in with a key only.
+        if matches!(parts.extensions.get(), Some(Open(true))) {
             return Ok(Self);
         }
         let unauthorized = |error| {

@@ -23,11 +23,26 @@ use axum::response::{IntoResponse as _, Response};
 use crate::app::App;
 use crate::error::ApiError;
 
+/// Whether a request came while the server was open to everybody on this
+/// machine; an extension of the request, so that it is looked up once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Open(pub(crate) bool);
+
 /// The layer that refuses them.
-pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+pub(crate) async fn guard(
+    State(app): State<Arc<App>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let checked = match app.is_open().await {
-        Ok(true) => check(request.headers(), request.uri(), &app.config.allowed_hosts),
-        Ok(false) => Ok(()),
+        Ok(open) => {
+            request.extensions_mut().insert(Open(open));
+            if open {
+                check(request.headers(), request.uri(), &app.config.allowed_hosts)
+            } else {
+                Ok(())
+            }
+        }
         Err(error) => Err(error.into()),
     };
     match checked {
