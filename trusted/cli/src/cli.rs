@@ -24,7 +24,6 @@ Examples:
     version,
     after_help = EXAMPLES,
     arg_required_else_help = true,
-    disable_help_subcommand = true,
     max_term_width = 100
 )]
 pub(crate) struct Cli {

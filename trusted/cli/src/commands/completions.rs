@@ -25,7 +25,8 @@ pub(crate) struct CompletionsArgs {
 
 pub(crate) fn execute(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "casemate", &mut script);
+    let mut command = Cli::command().disable_help_subcommand(true);
+    clap_complete::generate(args.shell, &mut command, "casemate", &mut script);
     ui::print(&String::from_utf8(script)?)?;
     Ok(ExitCode::SUCCESS)
 }

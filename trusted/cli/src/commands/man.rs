@@ -24,7 +24,7 @@ pub(crate) struct ManArgs {
 }
 
 pub(crate) fn execute(args: &ManArgs) -> anyhow::Result<ExitCode> {
-    let command = Cli::command();
+    let command = Cli::command().disable_help_subcommand(true);
     match &args.dir {
         Some(dir) => {
             std::fs::create_dir_all(dir)

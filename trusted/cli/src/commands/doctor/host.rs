@@ -1,6 +1,7 @@
 //! What this host's kernel offers.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -175,21 +176,35 @@ fn overlay() -> Fact {
 }
 
 fn kvm() -> Fact {
-    let name = "KVM";
-    let device = Path::new("/dev/kvm");
-    if !device.exists() {
-        let detail = "no /dev/kvm: virtualization is off in the firmware, or not nested";
-        return Fact::new(GROUP, name, State::No, detail)
-            .fix(Some("modprobe kvm_intel || modprobe kvm_amd"));
-    }
-    match fs::File::options().read(true).write(true).open(device) {
-        Ok(_) => Fact::new(
-            GROUP,
-            name,
-            State::Ok,
-            "/dev/kvm opens; whether it boots Linux is tried once a wall uses it",
+    use kvm::Kvm;
+    let fact = |state, detail: String| Fact::new(GROUP, "KVM", state, detail);
+    match kvm::probe() {
+        Kvm::Kernels { api } => fact(State::Ok, format!("API {api}; runs user code and Linux")),
+        Kvm::UserCodeOnly { api, missing } => fact(
+            State::Warn,
+            format!("API {api}; runs user code, but cannot boot Linux: {missing}"),
         ),
-        Err(error) => Fact::new(GROUP, name, State::No, format!("/dev/kvm does not open: {error}"))
-            .fix(Some("usermod -aG kvm \"$USER\", then log in again")),
+        Kvm::Broken(why) => fact(State::No, format!("makes no machines: {why}")),
+        Kvm::Absent => {
+            fact(State::No, "no /dev/kvm: off in the firmware, not nested, or not loaded".into())
+                .fix(Some("modprobe kvm_intel || modprobe kvm_amd"))
+        }
+        Kvm::Forbidden(why) => {
+            fact(State::No, format!("/dev/kvm does not open: {why}")).fix(Some(kvm_permission()))
+        }
+        other => fact(State::Warn, format!("{other:?}")),
+    }
+}
+
+/// What lets a user open `/dev/kvm`.
+fn kvm_permission() -> &'static str {
+    // The usual owner is a group that users can be made members of.
+    let for_a_group =
+        fs::metadata("/dev/kvm").is_ok_and(|kvm| kvm.gid() != 0 && kvm.mode() & 0o060 == 0o060);
+    if for_a_group {
+        "usermod -aG kvm \"$USER\", then log in again"
+    } else {
+        "chown root:kvm /dev/kvm && chmod 660 /dev/kvm && usermod -aG kvm \"$USER\", then log in \
+         again"
     }
 }

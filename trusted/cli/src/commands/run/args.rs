@@ -22,6 +22,9 @@ casemate run [OPTIONS] -c CODE [ARGS]...
        casemate run [OPTIONS] -- CMD [ARGS]...";
 
 const AFTER: &str = "\
+The program sees a read-only system, a private home and /tmp, and no network. Its
+output comes as it writes it. Afterwards nothing of it is left.
+
 Options come first: what follows FILE, `-` or CMD belongs to the program.
 Sizes are numbers with K, M or G; times are numbers with ms, s, m or h.
 
@@ -47,10 +50,7 @@ const LIMITS: &str = "Limits";
 const SEES: &str = "What the program sees";
 const RESULT: &str = "Result";
 
-/// Runs a program in a fresh sandbox that is destroyed afterwards.
-///
-/// The program sees a read-only system, a private home and /tmp, and no
-/// network. Its output comes as it writes it.
+/// Runs a program in a fresh sandbox.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = USAGE, after_help = AFTER)]
 pub(crate) struct RunArgs {
@@ -106,11 +106,11 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 1024, help_heading = LIMITS)]
     open_files: u64,
 
-    /// Set a variable; NAME alone takes the value it has here
+    /// Set a variable; NAME alone takes the value it has here; may be repeated
     #[arg(long, value_name = "NAME[=VALUE]", value_parser = variable, help_heading = SEES)]
     env: Vec<(String, String)>,
 
-    /// Copy a file or directory in [default GUEST: its name, in the home]
+    /// Copy a file or directory in [default GUEST: its name, in the home]; may be repeated
     #[arg(long, value_name = "HOST[:GUEST]", value_parser = Put::parse, help_heading = SEES)]
     pub(super) put: Vec<Put>,
 
@@ -130,7 +130,7 @@ pub(crate) struct RunArgs {
     #[arg(short, long, conflicts_with = "json", help_heading = SEES)]
     pub(super) tty: bool,
 
-    /// Copy a file out afterwards [default HOST: its name, here]
+    /// Copy a file out afterwards [default HOST: its name, here]; may be repeated
     #[arg(long, value_name = "GUEST[:HOST]", value_parser = Get::parse, help_heading = RESULT)]
     pub(super) get: Vec<Get>,
 
