@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use sandbox::{Collected, Job, ProcessSpec, RunResult, Stdin, Stdio, Wall};
+use sandbox::{Collected, FileError, Job, ProcessSpec, RunResult, Stdin, Stdio, Wall};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use walls::Helper;
@@ -62,15 +62,13 @@ async fn session(args: &RunArgs, program: Program) -> anyhow::Result<ExitCode> {
     let helper = Helper::this_program();
     let (wall, prepared) =
         tokio::join!(walls::open(args.wall, &helper), async { prepare(args, program, &cancel) });
-    let (job, targets) = match (prepared, &wall) {
-        (Ok(prepared), Ok(_)) => prepared,
-        (Err(error), Ok(wall)) => {
-            wall.shutdown().await;
-            return Err(error.into());
-        }
-        (Err(error), Err(_)) => return Err(error.into()),
-        (Ok(_), Err(_)) => {
-            return Err(wall.map(drop).map_err(Failure::from).unwrap_err().into());
+    let (job, targets) = match prepared {
+        Ok(prepared) => prepared,
+        Err(failure) => {
+            if let Ok(wall) = wall {
+                wall.shutdown().await;
+            }
+            return Err(failure.into());
         }
     };
     let wall = wall.map_err(Failure::from)?;
@@ -94,7 +92,7 @@ async fn session(args: &RunArgs, program: Program) -> anyhow::Result<ExitCode> {
         ui::note(&format!("the sandbox was not cleaned up; {}", result.cleanup));
     }
 
-    let saved = if cancel.is_cancelled() { true } else { save(&targets, collected) };
+    let saved = cancel.is_cancelled() || save(&targets, collected);
     if args.json {
         ui::print_json(&result)?;
     }
@@ -224,6 +222,9 @@ fn save(targets: &[Target], collected: Vec<Collected>) -> bool {
             Ok(contents) => target
                 .write(&contents)
                 .map_err(|error| format!("{}: {error}", target.path().display())),
+            Err(error @ FileError::WrongKind { .. }) => {
+                Err(format!("{error}; of a directory, get an archive that the program makes"))
+            }
             Err(error) => Err(error.to_string()),
         };
         if let Err(why) = failed {
