@@ -140,7 +140,8 @@ fn thousands_of_runs() {
     let marker = unique("many");
     let before_start = Snapshot::take(&binary, &marker, Path::new("/nonexistent"));
     {
-        let server = Server::start_at(&binary, &home, &["--log-level", "warn"], &[]);
+        let server =
+            Server::start_at(&binary, &home, &["--log-level", "warn,server::serve=info"], &[]);
         // Caches and pools fill at first.
         run_many(&server, 200, &marker);
         std::thread::sleep(Duration::from_millis(500));

@@ -86,14 +86,14 @@ impl Suite {
         let counts = COUNTS.lock().expect("no test panics while counting");
         let mut stderr = std::io::stderr().lock();
         let user = if is_root() { "root" } else { "an ordinary user" };
-        let _ = writeln!(
-            stderr,
-            "{}: {} attacks, {} controls worked, {} skipped, as {user}",
-            self.name,
-            counts.attacks,
-            counts.controls,
-            counts.skipped.len()
-        );
+        let (attacks, controls) = (counts.attacks, counts.controls);
+        let tried = if attacks > 0 {
+            format!("{attacks} attacks, {controls} controls worked, ")
+        } else {
+            String::new()
+        };
+        let skipped = counts.skipped.len();
+        let _ = writeln!(stderr, "{}: {tried}{skipped} skipped, as {user}", self.name);
         for line in &counts.skipped {
             let _ = writeln!(stderr, "{}:   {line}", self.name);
         }
