@@ -148,6 +148,9 @@ pub enum FileError {
         /// What the caller takes.
         max: u64,
     },
+    /// A directory has more below it than is collected.
+    #[error("{0} has more than 10,000 entries, or is more than 64 directories deep")]
+    TooManyEntries(GuestPath),
     /// The disk limit of the sandbox is reached.
     #[error("{0} does not fit: the sandbox's disk limit is reached")]
     DiskFull(GuestPath),

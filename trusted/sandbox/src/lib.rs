@@ -25,7 +25,7 @@ pub use process::{
     TerminalSize,
 };
 pub use report::{Cleanup, Control, ControlState, Ended, Output, RunResult, Times, Usage};
-pub use run::{Collected, Job, RunEvent, Stdin, run};
+pub use run::{Collected, Job, RunEvent, Stdin, Tree, run};
 pub use spec::{
     Contents, EntryKind, FileEntry, FileToPut, GuestPath, GuestPathError, NetworkPolicy, Root,
     SandboxId, SandboxSpec, WallChoice, WallName, Workspace, WorkspaceAccess,

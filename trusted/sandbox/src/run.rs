@@ -1,17 +1,18 @@
 //! One run from start to end: create, run a process, collect, destroy, report.
 
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{FileError, RunError};
 use crate::limits::Limit;
-use crate::process::{ExitStatus, ProcessEvent, ProcessInput, ProcessSpec, Stdio};
+use crate::process::{ExitStatus, ProcessEvent, ProcessInput, ProcessSpec, Stdio, TerminalSize};
 use crate::report::{Output, RunResult, Times};
-use crate::spec::{GuestPath, SandboxSpec};
+use crate::spec::{EntryKind, GuestPath, SandboxSpec};
 use crate::wall::{Sandbox, Wall};
 
 /// How long a run waits for whoever watches it to take what happened.
@@ -25,13 +26,15 @@ pub struct Job {
     pub process: ProcessSpec,
     /// What the program reads; decides `process.stdio`'s stdin.
     pub stdin: Stdin,
-    /// Files to read after the program has ended.
+    /// Files and directories to read after the program has ended.
     pub collect: Vec<GuestPath>,
-    /// The largest file that `collect` reads, in bytes.
+    /// How much each of them may hold, in bytes.
     pub collect_max: u64,
     /// Where to send what happens as it happens. A receiver that does not keep
     /// up slows the program down.
     pub events: Option<mpsc::Sender<RunEvent>>,
+    /// Sizes that the program's terminal takes one after the other.
+    pub resize: Option<watch::Receiver<TerminalSize>>,
     /// Ends the run early, as [`ExitStatus::Signal`] 9.
     pub cancel: CancellationToken,
 }
@@ -47,6 +50,7 @@ impl Job {
             collect: Vec::new(),
             collect_max: 1 << 30,
             events: None,
+            resize: None,
             cancel: CancellationToken::new(),
         }
     }
@@ -71,13 +75,25 @@ pub enum RunEvent {
     Stderr(Bytes),
 }
 
-/// A file that was asked for, or why it could not be had.
+/// What was asked for, or why it could not be had.
 #[derive(Debug)]
 pub struct Collected {
-    /// Which.
+    /// Where it was.
     pub path: GuestPath,
     /// What it holds.
-    pub contents: Result<Bytes, FileError>,
+    pub contents: Result<Tree, FileError>,
+}
+
+/// A file, or a directory with all below it. Names come from inside: whoever
+/// makes paths of them has to check each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tree {
+    /// A regular file.
+    File(Bytes),
+    /// A directory's entries by name.
+    Directory(Vec<(String, Tree)>),
+    /// A link, a pipe, a socket or a device: named, and not read.
+    Other(EntryKind),
 }
 
 /// Creates a sandbox, runs one process to its end, collects files, destroys the
@@ -111,10 +127,16 @@ pub async fn run(wall: &dyn Wall, job: Job) -> Result<(RunResult, Vec<Collected>
     let mut stderr = Vec::new();
     let mut events = started.events;
     let mut watcher = job.events;
+    let mut sizes = job.resize;
     let exit = loop {
         let event = tokio::select! {
             event = events.recv() => event,
             () = job.cancel.cancelled() => None,
+            size = next_size(&mut sizes) => {
+                // A terminal that is just going away needs no size.
+                let _ = sandbox.resize(started.pid, size).await;
+                continue;
+            }
         };
         let report = match event {
             Some(ProcessEvent::Stdout(bytes) | ProcessEvent::Pty(bytes)) => {
@@ -161,6 +183,17 @@ pub async fn run(wall: &dyn Wall, job: Job) -> Result<(RunResult, Vec<Collected>
     Ok((result, collected))
 }
 
+/// The next size of the terminal; never, if there is none to come.
+async fn next_size(sizes: &mut Option<watch::Receiver<TerminalSize>>) -> TerminalSize {
+    if let Some(receiver) = sizes {
+        if receiver.changed().await.is_ok() {
+            return *receiver.borrow_and_update();
+        }
+        *sizes = None;
+    }
+    std::future::pending().await
+}
+
 /// Gives a program its stdin.
 async fn feed(input: ProcessInput, stdin: Stdin) {
     match stdin {
@@ -184,8 +217,74 @@ async fn feed(input: ProcessInput, stdin: Stdin) {
 async fn collect(sandbox: &dyn Sandbox, paths: Vec<GuestPath>, max: u64) -> Vec<Collected> {
     let mut collected = Vec::with_capacity(paths.len());
     for path in paths {
-        let contents = sandbox.read_file(&path, max).await;
+        let mut room = Room { bytes: max, entries: MAX_ENTRIES, max };
+        // Asked for by name, so a link is followed, inside the sandbox.
+        let contents = match sandbox.read_file(&path, max).await {
+            Ok(bytes) => Ok(Tree::File(bytes)),
+            Err(FileError::WrongKind { .. }) => {
+                directory(sandbox, path.clone(), &mut room, 0).await
+            }
+            Err(error) => Err(error),
+        };
         collected.push(Collected { path, contents });
     }
     collected
+}
+
+/// How many entries a collected directory may have, and how deep it may go.
+const MAX_ENTRIES: usize = 10_000;
+const MAX_DEPTH: usize = 64;
+
+/// What still fits into a collected directory.
+struct Room {
+    bytes: u64,
+    entries: usize,
+    max: u64,
+}
+
+/// Reads a directory. Links in it are not followed.
+fn directory<'a>(
+    sandbox: &'a dyn Sandbox,
+    path: GuestPath,
+    room: &'a mut Room,
+    depth: usize,
+) -> Pin<Box<dyn Future<Output = Result<Tree, FileError>> + Send + 'a>> {
+    Box::pin(async move {
+        let listed = sandbox.list_dir(&path).await.map_err(|error| match error {
+            // It is neither: say what was looked for first.
+            FileError::WrongKind { path, .. } => {
+                FileError::WrongKind { path, wanted: "regular file or directory" }
+            }
+            error => error,
+        })?;
+        room.entries = room
+            .entries
+            .checked_sub(listed.len())
+            .filter(|_| depth < MAX_DEPTH)
+            .ok_or_else(|| FileError::TooManyEntries(path.clone()))?;
+        let mut entries = Vec::with_capacity(listed.len());
+        for entry in listed {
+            let inside = path.join(&entry.name)?;
+            let tree = match entry.kind {
+                EntryKind::File => {
+                    let too_large = || FileError::TooLarge { path: path.clone(), max: room.max };
+                    let bytes = match sandbox.read_file(&inside, room.bytes).await {
+                        Err(FileError::TooLarge { .. }) => return Err(too_large()),
+                        // It has gone since, or its name is not UTF-8.
+                        Err(FileError::NotFound(_)) => {
+                            entries.push((entry.name, Tree::Other(EntryKind::File)));
+                            continue;
+                        }
+                        bytes => bytes?,
+                    };
+                    room.bytes -= bytes.len() as u64;
+                    Tree::File(bytes)
+                }
+                EntryKind::Directory => directory(sandbox, inside, &mut *room, depth + 1).await?,
+                kind => Tree::Other(kind),
+            };
+            entries.push((entry.name, tree));
+        }
+        Ok(Tree::Directory(entries))
+    })
 }

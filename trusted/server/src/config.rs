@@ -36,6 +36,9 @@ pub struct ServerConfig {
     pub database: PathBuf,
     /// The most sandboxes at once. Default 16.
     pub slots: usize,
+    /// How many sandboxes of each kind that is asked for are kept ready; for
+    /// whoever opens the wall. Default 4.
+    pub warm: usize,
     /// The most requests that wait for a slot; any further one is refused as
     /// busy at once. Default 0.
     pub queue: usize,
@@ -96,6 +99,7 @@ impl Default for ServerConfig {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7070)),
             database: default_database(),
             slots: 16,
+            warm: 4,
             queue: 0,
             queue_wait: Duration::from_secs(10),
             max_body: 8 * MIB,

@@ -108,6 +108,19 @@ impl Server {
     /// [`ServeError::Keys`] if the keys cannot be read at the start,
     /// [`ServeError::Leftovers`] if something of a sandbox was left.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), ServeError> {
+        self.run_until(shutdown, CancellationToken::new()).await
+    }
+
+    /// As [`Server::run`]; `hurry` ends the drain time early.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::run`].
+    pub async fn run_until(
+        self,
+        shutdown: CancellationToken,
+        hurry: CancellationToken,
+    ) -> Result<(), ServeError> {
         let Self { app, listener } = self;
         tracing::info!(address = %app.address, wall = %app.executor.wall_name(), "listening");
         if app.is_open().await? {
@@ -133,7 +146,7 @@ impl Server {
             free: Arc::new(Semaphore::new(app.config.max_connections)),
         };
         connections.accept(listener).await;
-        stop_gracefully(&app, connections).await
+        stop_gracefully(&app, connections, &hurry).await
     }
 }
 
@@ -213,7 +226,11 @@ impl Connections {
     }
 }
 
-async fn stop_gracefully(app: &App, connections: Connections) -> Result<(), ServeError> {
+async fn stop_gracefully(
+    app: &App,
+    connections: Connections,
+    hurry: &CancellationToken,
+) -> Result<(), ServeError> {
     let executor = &app.executor;
     app.slots.close();
     executor.running.close();
@@ -225,7 +242,11 @@ async fn stop_gracefully(app: &App, connections: Connections) -> Result<(), Serv
         connections.open.wait().await;
         executor.running.wait().await;
     });
-    if drained.await.is_err() {
+    let in_time = tokio::select! {
+        drained = drained => drained.is_ok(),
+        () = hurry.cancelled() => false,
+    };
+    if !in_time {
         tracing::warn!(running = app.metrics.live.get(), "ending what still runs");
         executor.kill.cancel();
         executor.running.wait().await;

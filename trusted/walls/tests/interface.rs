@@ -11,7 +11,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use sandbox::{
     Contents, ControlState, CreateError, EntryKind, ExitStatus, FileError, FileToPut, GuestPath,
     Job, Limit, Limits, Pid, Process, ProcessEvent, ProcessSpec, Root, Sandbox, SandboxError,
-    SandboxSpec, StartError, Stdin, Stdio, TerminalSize, Wall, WallChoice, Workspace,
+    SandboxSpec, StartError, Stdin, Stdio, TerminalSize, Tree, Wall, WallChoice, Workspace,
     WorkspaceAccess, run,
 };
 use walls::Helper;
@@ -46,6 +46,7 @@ fn main() {
         a_workspace_is_read_only_or_a_copy,
         user_namespaces_when_allowed,
         files_of_the_spec,
+        directories_are_collected,
         warm_sandboxes_are_used_once,
         controls_are_listed,
         a_launcher_that_died_is_replaced,
@@ -357,7 +358,11 @@ async fn pause_and_resume(wall: &dyn Wall) -> Result {
     let sandbox = wall.create(&spec()).await?;
     let mut process = sandbox.start(bash("while :; do echo x >> ticks; sleep 0.01; done")).await?;
     let ticks = async || sandbox.stat(&path("ticks")).await.map(|entry| entry.size);
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    let begun = Instant::now();
+    while ticks().await.is_err() {
+        check(begun.elapsed() < Duration::from_secs(5), || "it does not start".into())?;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     sandbox.pause().await?;
     let paused = ticks().await?;
     tokio::time::sleep(Duration::from_millis(200)).await;
@@ -596,11 +601,52 @@ async fn files_of_the_spec(wall: &dyn Wall) -> Result {
     let contents: Vec<_> = collected.into_iter().map(|file| file.contents).collect();
     equal(
         contents,
-        vec![Ok(Bytes::from_static(b"out\n")), Err(FileError::NotFound(path("missing.txt")))],
+        vec![
+            Ok(Tree::File(Bytes::from_static(b"out\n"))),
+            Err(FileError::NotFound(path("missing.txt"))),
+        ],
     )?;
     let bad = SandboxSpec { files: vec![text_file("/usr/x", "", 0o644)], ..spec() };
     let error = wall.create(&bad).await.err().map(|error| error.to_string());
     check(error.as_ref().is_some_and(|text| text.contains("/usr/x")), || format!("{error:?}"))
+}
+
+async fn directories_are_collected(wall: &dyn Wall) -> Result {
+    let script =
+        "mkdir -p d/sub; echo a > d/a; echo b > d/sub/b; ln -s /etc/passwd d/link; mkfifo d/pipe";
+    let mut job = Job::new(spec(), bash(script));
+    job.collect = vec![path("d"), path("d/sub")];
+    let (_, collected) = run(wall, job).await?;
+    let file = |text: &'static str| Tree::File(Bytes::from_static(text.as_bytes()));
+    let sub = Tree::Directory(vec![("b".into(), file("b\n"))]);
+    let all = Tree::Directory(vec![
+        ("a".into(), file("a\n")),
+        ("link".into(), Tree::Other(EntryKind::Symlink)),
+        ("pipe".into(), Tree::Other(EntryKind::Other)),
+        ("sub".into(), sub.clone()),
+    ]);
+    let contents: Vec<_> = collected.into_iter().map(|file| file.contents).collect();
+    equal(contents, vec![Ok(all), Ok(sub)])?;
+
+    let cases = [
+        (
+            "mkdir d; head -c 2M /dev/zero > d/a; head -c 2M /dev/zero > d/b",
+            "more than 3145728 bytes",
+        ),
+        ("mkdir d; for i in $(seq 11000); do : > d/$i; done", "10,000 entries"),
+        ("d=d; for i in $(seq 70); do d=$d/d; done; mkdir -p $d", "64 directories deep"),
+    ];
+    for (script, want) in cases {
+        let mut job = Job::new(spec(), bash(script));
+        job.collect = vec![path("d")];
+        job.collect_max = 3 << 20;
+        let (_, collected) = run(wall, job).await?;
+        let error = collected[0].contents.as_ref().err().map(ToString::to_string);
+        check(error.as_ref().is_some_and(|text| text.contains(want)), || {
+            format!("{script}: {error:?}")
+        })?;
+    }
+    Ok(())
 }
 
 async fn warm_sandboxes_are_used_once(_: &dyn Wall) -> Result {

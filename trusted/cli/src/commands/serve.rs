@@ -12,9 +12,8 @@ use tokio_util::sync::CancellationToken;
 use walls::Helper;
 
 use super::values;
-use crate::failure::{FAILED, Failure};
+use crate::failure::Failure;
 use crate::signals::Signals;
-use crate::ui;
 
 const AFTER: &str = "\
 Flags go over what the file says; the file has more settings than there are flags.
@@ -54,6 +53,10 @@ pub(crate) struct ServeArgs {
     /// Most sandboxes at once; further requests are refused as busy [default: 16]
     #[arg(long, value_name = "NUMBER")]
     slots: Option<usize>,
+
+    /// Sandboxes of each kind asked for that are kept ready; 0 for none [default: 4]
+    #[arg(long, value_name = "NUMBER")]
+    warm: Option<usize>,
 
     /// Most requests that wait for a slot [default: 0]
     #[arg(long, value_name = "NUMBER")]
@@ -111,6 +114,7 @@ impl ServeArgs {
         over(&mut config.listen, self.listen);
         over(&mut config.database, self.database);
         over(&mut config.slots, self.slots);
+        over(&mut config.warm, self.warm);
         over(&mut config.queue, self.queue);
         over(&mut config.queue_wait, self.queue_wait);
         over(&mut config.max_body, self.max_body);
@@ -129,10 +133,12 @@ impl ServeArgs {
 pub(crate) fn execute(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let wall = args.wall;
     let config = args.settings()?;
+    let warm = config.warm.min(config.slots);
     server::init_logging(&config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let wall = walls::open(wall, &Helper::this_program()).await.map_err(Failure::from)?;
+        let wall =
+            walls::open_warm(wall, &Helper::this_program(), warm).await.map_err(Failure::from)?;
         serve(config, wall).await
     })
 }
@@ -146,25 +152,19 @@ async fn serve(config: ServerConfig, wall: Arc<dyn Wall>) -> anyhow::Result<Exit
             return Err(error.into());
         }
     };
-    let stop = CancellationToken::new();
-    let hurried = {
-        let mut running = std::pin::pin!(server.run(stop.clone()));
-        tokio::select! {
-            ended = &mut running => return done(ended),
-            _ = signals.next() => stop.cancel(),
-        }
-        tokio::select! {
-            ended = &mut running => return done(ended),
-            code = signals.next() => code,
-        }
-    };
-    // The server is dropped, and with it nobody waits for programs any more.
-    let left = wall.shutdown().await;
-    if left.is_ok() {
-        return Ok(ExitCode::from(hurried));
+    let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
+    let mut running = std::pin::pin!(server.run_until(stop.clone(), hurry.clone()));
+    tokio::select! {
+        ended = &mut running => return done(ended),
+        _ = signals.next() => stop.cancel(),
     }
-    ui::note(&format!("the wall was not cleaned up; {left}"));
-    Ok(ExitCode::from(FAILED))
+    let code = tokio::select! {
+        ended = &mut running => return done(ended),
+        code = signals.next() => code,
+    };
+    hurry.cancel();
+    running.await?;
+    Ok(ExitCode::from(code))
 }
 
 fn done(ended: Result<(), server::ServeError>) -> anyhow::Result<ExitCode> {

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use sandbox::{Collected, Control, ExitStatus, Limit, RunResult, SandboxId, Usage, WallName};
+use sandbox::{Collected, Control, ExitStatus, Limit, RunResult, SandboxId, Tree, Usage, WallName};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -203,10 +203,16 @@ impl FileBody {
     fn new(file: Collected) -> Self {
         let path = file.path.as_str().to_owned();
         let empty = Self { path, content: None, content_base64: None, error: None };
-        match file.contents.map(|bytes| String::from_utf8(bytes.to_vec())) {
-            Ok(Ok(text)) => Self { content: Some(text), ..empty },
-            Ok(Err(not_text)) => {
-                Self { content_base64: Some(STANDARD.encode(not_text.as_bytes())), ..empty }
+        match file.contents {
+            Ok(Tree::File(bytes)) => match String::from_utf8(bytes.to_vec()) {
+                Ok(text) => Self { content: Some(text), ..empty },
+                Err(not_text) => {
+                    Self { content_base64: Some(STANDARD.encode(not_text.as_bytes())), ..empty }
+                }
+            },
+            Ok(Tree::Directory(_) | Tree::Other(_)) => {
+                let error = format!("{} is not a regular file", empty.path);
+                Self { error: Some(error), ..empty }
             }
             Err(error) => Self { error: Some(error.to_string()), ..empty },
         }

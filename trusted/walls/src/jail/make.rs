@@ -105,15 +105,12 @@ pub(super) fn unavailable(reason: &str) -> CreateError {
     CreateError::Unavailable { wall: WallName::Jail, unavailable }
 }
 
-/// What would make a failed step work, where the reason is a common one.
+/// The setting that would make a failed step work, where user namespaces are
+/// switched off.
 pub(super) fn fix_for(reason: &str) -> Option<String> {
-    let about_namespaces =
-        ["namespace", "map the user", "mount"].iter().any(|word| reason.contains(word));
-    about_namespaces.then(user_namespaces_fix).flatten()
-}
-
-/// The setting that keeps users from making user namespaces, if one does.
-pub(super) fn user_namespaces_fix() -> Option<String> {
+    if !["namespace", "map the user", "mount"].iter().any(|word| reason.contains(word)) {
+        return None;
+    }
     let is = |path: &str, value: &str| {
         std::fs::read_to_string(path).is_ok_and(|text| text.trim() == value)
     };

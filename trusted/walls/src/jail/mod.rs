@@ -12,7 +12,6 @@
 mod cgroup;
 mod client;
 mod files;
-mod host;
 mod init;
 mod launcher;
 mod link;
@@ -46,7 +45,6 @@ use live::{JailSandbox, Shared};
 use make::{make, unavailable};
 use warm::Warm;
 
-pub use host::{Fact, FactState, host_report};
 pub use launcher::launcher_main;
 
 /// How long the launcher may take to remove everything at the end.

@@ -50,7 +50,8 @@ pub(super) async fn measure(wall: &Arc<dyn Wall>, runs: u32) -> anyhow::Result<R
     serving.await??;
 
     let samples = measured?;
-    let notes = vec!["One connection, kept alive; the server's own limits (0.5 CPU).".to_owned()];
+    let notes = vec!["One connection, kept alive; the server's own limits (0.5 CPU) and sandboxes kept ready (4)."
+        .to_owned()];
     Ok(Report::new(ABOUT, runs, vec![Group::new(PYTHON.name, &[HOST], &samples)], notes))
 }
 

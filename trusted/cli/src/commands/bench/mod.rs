@@ -50,7 +50,13 @@ pub(crate) fn execute(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     // As the server has it.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let report = runtime.block_on(async {
-        let wall = walls::open(sandbox::WallChoice::Auto, &walls::Helper::this_program())
+        // `run` tells what a sandbox costs, `http` what a server's client sees.
+        let warm = match args.what {
+            What::Run => 0,
+            What::Http => server::ServerConfig::default().warm,
+        };
+        let helper = walls::Helper::this_program();
+        let wall = walls::open_warm(sandbox::WallChoice::Auto, &helper, warm)
             .await
             .map_err(Failure::from)?;
         let report = match args.what {

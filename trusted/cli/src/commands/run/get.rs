@@ -1,18 +1,20 @@
-//! `--get`: files of a sandbox for the host.
+//! `--get`: files and directories of a sandbox for the host.
 //!
-//! What a sandbox wrote decides bytes and nothing else: the place on the host
-//! comes from the user's words alone, and is opened as a directory before the
-//! program starts. Whatever has the name there, a link too, is replaced and
-//! never followed.
+//! The place on the host comes from the user's words alone, and is opened as a
+//! directory before the program starts. Whatever has a file's name there, a
+//! link too, is replaced and never followed. A directory is made anew, and what
+//! is in it made below its descriptor, under names that were checked; links and
+//! special files stay behind.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
-use sandbox::GuestPath;
+use rustix::io::Errno;
+use sandbox::{EntryKind, GuestPath, Tree};
 
 use crate::failure::Failure;
 
@@ -104,8 +106,22 @@ impl Target {
         &self.path
     }
 
+    /// Puts what was collected there. Returns what stayed behind, and why.
+    pub(super) fn write(&self, tree: &Tree) -> io::Result<Vec<String>> {
+        let mut behind = Vec::new();
+        match tree {
+            Tree::File(contents) => self.write_file(contents)?,
+            Tree::Directory(entries) => {
+                make_directory(self.directory.as_fd(), &self.name, entries, "", &mut behind)?;
+            }
+            // Only inside a directory.
+            Tree::Other(_) => {}
+        }
+        Ok(behind)
+    }
+
     /// Puts `contents` there, whole or not at all.
-    pub(super) fn write(&self, contents: &[u8]) -> io::Result<()> {
+    fn write_file(&self, contents: &[u8]) -> io::Result<()> {
         let there = rustix::fs::statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW);
         if there.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_dir()) {
             return Err(io::Error::other("a directory is in the way"));
@@ -136,6 +152,52 @@ impl Target {
         }
         Err(io::Error::other("no free name for a temporary file"))
     }
+}
+
+/// Makes a directory that was not there, and all below it. `shown` is where
+/// that is, for messages.
+fn make_directory(
+    parent: BorrowedFd<'_>,
+    name: &OsStr,
+    entries: &[(String, Tree)],
+    shown: &str,
+    behind: &mut Vec<String>,
+) -> io::Result<()> {
+    rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o777)).map_err(|error| match error {
+        Errno::EXIST => io::Error::other("it is there already; name another place, or remove it"),
+        error => error.into(),
+    })?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = rustix::fs::openat(parent, name, flags, Mode::empty())?;
+    for (name, tree) in entries {
+        let shown = format!("{shown}{name}");
+        if let Err(why) = check_name(name) {
+            behind.push(format!("`{}`: {why}", shown.escape_debug()));
+            continue;
+        }
+        match tree {
+            Tree::File(contents) => {
+                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+                let mode = Mode::from_raw_mode(0o666);
+                let file =
+                    rustix::fs::openat(&directory, name.as_str(), flags | OFlags::CLOEXEC, mode)?;
+                File::from(file).write_all(contents)?;
+            }
+            Tree::Directory(entries) => {
+                let inside = format!("{shown}/");
+                make_directory(directory.as_fd(), name.as_ref(), entries, &inside, behind)?;
+            }
+            Tree::Other(kind) => {
+                let what = match kind {
+                    EntryKind::Symlink => "a link",
+                    EntryKind::File => "a file that could not be read",
+                    EntryKind::Directory | EntryKind::Other => "no regular file",
+                };
+                behind.push(format!("`{}` is {what}", shown.escape_debug()));
+            }
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -169,7 +231,42 @@ mod tests {
     /// Writes `new` to where `get` says.
     fn write(get: &str) -> Result<(), String> {
         let target = Get::parse(get)?.target().map_err(|failure| failure.to_string())?;
-        target.write(b"new").map_err(|error| error.to_string())
+        let tree = Tree::File(bytes::Bytes::from_static(b"new"));
+        target.write(&tree).map(drop).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn directories_are_made_anew_with_checked_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |text: &'static str| Tree::File(bytes::Bytes::from_static(text.as_bytes()));
+        let tree = Tree::Directory(vec![
+            ("a".into(), file("a")),
+            ("../out".into(), file("bad")),
+            ("..".into(), file("bad")),
+            ("x\u{1b}[2J".into(), file("bad")),
+            ("link".into(), Tree::Other(EntryKind::Symlink)),
+            ("sub".into(), Tree::Directory(vec![("b".into(), file("b"))])),
+        ]);
+        let get = Get::parse(&format!("d:{}/d", dir.path().display())).unwrap();
+        let behind = get.target().unwrap().write(&tree).unwrap();
+        assert_eq!(behind.len(), 4, "{behind:?}");
+        assert!(behind.iter().all(|line| !line.contains('\u{1b}')));
+        assert_eq!(fs::read(dir.path().join("d/a")).unwrap(), b"a");
+        assert_eq!(fs::read(dir.path().join("d/sub/b")).unwrap(), b"b");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(dir.path().join("d")).unwrap().count(), 2);
+        let again = get.target().and_then(|target| {
+            target.write(&tree).map_err(|error| Failure::new(error.to_string()))
+        });
+        // Now the place is a directory to copy into.
+        assert!(again.is_ok());
+        assert!(dir.path().join("d/d/a").exists());
+        let third = get.target().unwrap().write(&tree).unwrap_err().to_string();
+        assert!(third.contains("already"), "{third}");
+        // A link in the way is neither followed nor replaced.
+        symlink("/nowhere", dir.path().join("link")).unwrap();
+        let get = Get::parse(&format!("d:{}/link", dir.path().display())).unwrap();
+        assert!(get.target().unwrap().write(&tree).is_err());
     }
 
     #[test]

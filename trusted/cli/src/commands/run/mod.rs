@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use sandbox::{Collected, FileError, Job, ProcessSpec, RunResult, Stdin, Stdio, Wall};
+use sandbox::{Collected, Job, ProcessSpec, RunResult, Stdin, Stdio, Wall};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use walls::Helper;
@@ -141,13 +141,16 @@ fn prepare(
 
     let mut process = ProcessSpec::new(program.argv);
     process.cwd = args.cwd.clone();
+    let mut resize = None;
     if args.tty {
         process.stdio = Stdio::Pty(terminal::size());
+        resize = terminal::sizes();
     }
     let mut job = Job::new(spec, process);
     job.stdin = if program.reads_stdin { stdin() } else { Stdin::Empty };
     job.collect = targets.iter().map(|target| target.guest.clone()).collect();
     job.collect_max = job.spec.limits.disk.max(job.spec.limits.memory);
+    job.resize = resize;
     job.cancel = cancel.clone();
     Ok((job, targets))
 }
@@ -218,19 +221,21 @@ async fn attend(
 fn save(targets: &[Target], collected: Vec<Collected>) -> bool {
     let mut all = true;
     for (target, file) in targets.iter().zip(collected) {
-        let failed = match file.contents {
-            Ok(contents) => target
-                .write(&contents)
-                .map_err(|error| format!("{}: {error}", target.path().display())),
-            Err(error @ FileError::WrongKind { .. }) => {
-                Err(format!("{error}; of a directory, get an archive that the program makes"))
+        let written = file.contents.map_err(|error| error.to_string()).and_then(|tree| {
+            let path = target.path().display();
+            target.write(&tree).map_err(|error| format!("{path}: {error}"))
+        });
+        let failed = match written {
+            Ok(behind) => {
+                for what in behind {
+                    ui::note(&format!("--get {}: not copied: {what}", target.guest));
+                }
+                continue;
             }
-            Err(error) => Err(error.to_string()),
+            Err(why) => why,
         };
-        if let Err(why) = failed {
-            all = false;
-            ui::note(&format!("--get: {why}"));
-        }
+        all = false;
+        ui::note(&format!("--get: {failed}"));
     }
     all
 }

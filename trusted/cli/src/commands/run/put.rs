@@ -1,8 +1,9 @@
 //! `--put`: files and directories of the host for a sandbox.
 //!
 //! Directories may hold what somebody hostile left there, so no symbolic link
-//! is followed below the path that the user wrote, nor at its end: each is
-//! copied as a link, which leads nowhere but inside.
+//! is followed below the path that the user wrote: each is copied as a link,
+//! which leads nowhere but inside. A link at its end is refused: the user means
+//! a file, and who made the link may have meant another.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -95,6 +96,12 @@ impl Walk<'_> {
             .map_err(|error| failed(error.into()))?;
         let mode = stat.st_mode & 0o777;
         match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Symlink if depth == 0 => {
+                let failure =
+                    Failure::new(format!("--put {}: it is a symbolic link", path.display()));
+                let target = path.canonicalize().map_err(failed)?;
+                return Err(failure.fix(format!("name the file itself, {}", target.display())));
+            }
             FileType::Symlink => {
                 let target = rustix::fs::readlinkat(parent, name, Vec::new())
                     .map_err(|error| failed(error.into()))?;
@@ -268,8 +275,10 @@ mod tests {
             shown(read(&at("d"), 2).unwrap()),
             ["/x/", "/x/dir-link -> /", "/x/file-link -> ../secret", "/x/sub/", "/x/sub/f 2"]
         );
-        assert_eq!(shown(read(&at("top-link"), 2).unwrap()), ["/x -> d"]);
-        assert_eq!(shown(read(&at("top-link/"), 2).unwrap()), ["/x -> d"]);
+        for link in ["top-link", "top-link/"] {
+            let refused = read(&at(link), 2).unwrap_err();
+            assert!(refused.contains("symbolic link"), "{refused}");
+        }
         assert!(read(&at("d"), 1).unwrap_err().contains("does not fit"));
         assert!(read(&at("none"), 1).unwrap_err().contains("--put"));
     }

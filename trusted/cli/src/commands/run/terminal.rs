@@ -4,6 +4,8 @@ use std::io;
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr};
 use sandbox::TerminalSize;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
 /// A terminal on stdin that passes every key on. Dropping this restores it.
 pub(super) struct RawMode(Termios);
@@ -36,6 +38,17 @@ pub(super) fn size() -> TerminalSize {
             rows: size.ws_row,
             cols: size.ws_col,
         })
+}
+
+/// The sizes that the user's terminal takes from now on; `None` if that cannot
+/// be had.
+pub(super) fn sizes() -> Option<watch::Receiver<TerminalSize>> {
+    let mut changed = signal(SignalKind::window_change()).ok()?;
+    let (sender, receiver) = watch::channel(size());
+    tokio::spawn(
+        async move { while changed.recv().await.is_some() && sender.send(size()).is_ok() {} },
+    );
+    Some(receiver)
 }
 
 /// Whether reading stdin would stop us, as a shell's background job is stopped
