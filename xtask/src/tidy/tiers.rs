@@ -29,10 +29,11 @@ const TIERS: [Tier; 6] = [
 ];
 
 /// Crates from elsewhere that only some may use.
-const RESERVED: [(&str, &[&str], &str); 4] = [
+const RESERVED: [(&str, &[&str], &str); 5] = [
     ("anyhow", &["trusted/cli", "xtask"], "a library names its errors"),
     ("libc", &["sys"], "the rest uses what sys/linux offers, or rustix"),
     ("landlock", &["sys"], "the rest uses what sys/linux offers"),
+    ("kvm-ioctls", &["sys"], "the rest uses what sys/kvm offers"),
     ("sqlx", &["trusted/server"], "storage is the server's"),
 ];
 
