@@ -316,14 +316,16 @@ fn landlock() -> Result<(Held, String), Unmet> {
     if abi == 0 {
         return Ok((Held::Not, LandlockError::Absent.to_string()));
     }
-    // An overlay's whiteout is the one device node that anybody may make; the
-    // rules grant no making of devices. EACCES is Landlock's answer.
+    // The rules grant no making of devices, and Landlock is asked first: EACCES
+    // is its answer, EPERM the one of the missing capability. Not 0:0, which is
+    // an overlay's whiteout: kernels differ in whether that counts as a device
+    // (6.1.192 lets it pass where regular files may be made).
     let probe = rustix::fs::mknodat(
         CWD,
         "/tmp/.casemate-probe",
         rustix::fs::FileType::CharacterDevice,
         Mode::from_raw_mode(0o600),
-        0,
+        rustix::fs::makedev(1, 3),
     );
     match probe {
         Err(rustix::io::Errno::ACCESS) => {}
