@@ -55,8 +55,13 @@ pub enum FromLauncher {
 /// How memory, CPU and process limits are enforced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Accounting {
-    /// cgroup v2, in this directory.
-    CgroupV2(String),
+    /// cgroup v2.
+    CgroupV2 {
+        /// The launcher's.
+        directory: String,
+        /// Whether it limits CPU too. If not, a watcher does.
+        cpu: bool,
+    },
     /// cgroup v1, with these controllers.
     CgroupV1(Vec<String>),
     /// rlimits and a watcher; says why no cgroup.

@@ -16,10 +16,22 @@ use std::path::{Path, PathBuf};
 
 use wire::jail::{Accounting, Counters, Plan, Used};
 
+use super::launcher::ARGUMENT;
+
 /// Microseconds over which a CPU share is measured.
 const PERIOD_US: u64 = 100_000;
 
 const PREFIX: &str = "casemate-";
+
+/// Where cgroup v2 is looked for.
+const MOUNT: &str = "/sys/fs/cgroup";
+
+/// A cgroup with processes in it gives no controllers to its children, so the
+/// launcher and its supervisor step aside into this one of them.
+const LEAF: &str = "casemate-launcher";
+
+/// How often the supervisor's other launchers may come in between.
+const ATTEMPTS: u32 = 20;
 
 const SIGKILL: i32 = 9;
 
@@ -31,8 +43,8 @@ pub(super) struct Cgroups {
 }
 
 enum Kind {
-    /// The launcher's directory.
-    V2(PathBuf),
+    /// The launcher's directory, and whether it has the cpu controller.
+    V2 { directory: PathBuf, cpu: bool },
     /// The start of a sandbox's directory in each controller's hierarchy; its
     /// number follows.
     V1(Vec<(Controller, PathBuf)>),
@@ -63,13 +75,18 @@ impl Controller {
 
 impl Cgroups {
     /// Finds what can be used, and removes what earlier launchers left there.
-    pub(super) fn open() -> Self {
+    /// `no_scope` says why this launcher is in no scope of systemd's, if one
+    /// was tried.
+    pub(super) fn open(no_scope: Option<&str>) -> Self {
         let mut swept = Vec::new();
         let kind = match open_v2(&mut swept) {
-            Ok(directory) => Kind::V2(directory),
+            Ok((directory, cpu)) => Kind::V2 { directory, cpu },
             Err(no_v2) => match open_v1(&mut swept) {
                 Ok(directories) => Kind::V1(directories),
-                Err(no_v1) => Kind::None(format!("cgroup v2: {no_v2}; cgroup v1: {no_v1}")),
+                Err(no_v1) => {
+                    let scope = no_scope.map_or_else(String::new, |why| format!("; scope: {why}"));
+                    Kind::None(format!("cgroup v2: {no_v2}{scope}; cgroup v1: {no_v1}"))
+                }
             },
         };
         Self { kind, swept }
@@ -77,7 +94,9 @@ impl Cgroups {
 
     pub(super) fn accounting(&self) -> Accounting {
         match &self.kind {
-            Kind::V2(directory) => Accounting::CgroupV2(directory.display().to_string()),
+            Kind::V2 { directory, cpu } => {
+                Accounting::CgroupV2 { directory: directory.display().to_string(), cpu: *cpu }
+            }
             Kind::V1(directories) => Accounting::CgroupV1(
                 directories.iter().map(|(controller, _)| controller.name().to_owned()).collect(),
             ),
@@ -91,15 +110,17 @@ impl Cgroups {
         let quota = (plan.cpu_milli * PERIOD_US / 1000).max(1000);
         let mut made = SandboxCgroup::default();
         match &self.kind {
-            Kind::V2(parent) => {
-                let dir = parent.join(&name);
+            Kind::V2 { directory, cpu } => {
+                let dir = directory.join(&name);
                 made.add(dir.clone())?;
                 set(&dir, "memory.max", &page_rounded(plan.memory).to_string())?;
                 // Absent where the kernel has no swap.
                 set_if_there(&dir, "memory.swap.max", "0")?;
                 set(&dir, "memory.oom.group", "1")?;
                 set(&dir, "pids.max", &(plan.processes + INIT).to_string())?;
-                set(&dir, "cpu.max", &format!("{quota} {PERIOD_US}"))?;
+                if *cpu {
+                    set(&dir, "cpu.max", &format!("{quota} {PERIOD_US}"))?;
+                }
                 made.counters = Counters {
                     cpu: Some(text(&dir, "cpu.stat")),
                     oom: Some(text(&dir, "memory.events")),
@@ -151,9 +172,11 @@ impl Cgroups {
 
     /// Removes the launcher's own directory, at its end.
     pub(super) fn close(&self) {
-        if let Kind::V2(directory) = &self.kind {
-            // Its leaf in a scope of systemd's goes with the scope.
+        if let Kind::V2 { directory, .. } = &self.kind {
             let _ = fs::remove_dir(directory);
+            if let Some(parent) = directory.parent() {
+                step_back(parent);
+            }
         }
     }
 }
@@ -354,61 +377,168 @@ fn remove_tree(dir: &Path, swept: &mut Vec<String>) {
     }
 }
 
-fn open_v2(swept: &mut Vec<String>) -> Result<PathBuf, String> {
-    const MOUNT: &str = "/sys/fs/cgroup";
-    const WANTED: [&str; 3] = ["cpu", "memory", "pids"];
-    if !Path::new(MOUNT).join("cgroup.controllers").exists() {
-        return Err("not mounted at /sys/fs/cgroup".into());
-    }
-    let mine = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
-    let path = mine.lines().find_map(|line| line.strip_prefix("0::/")).ok_or("not in one")?;
-    let own = Path::new(MOUNT).join(path);
+/// Makes the launcher's directory; says whether it has the cpu controller.
+fn open_v2(swept: &mut Vec<String>) -> Result<(PathBuf, bool), String> {
+    let own = own_v2()?;
     let name = own_name().map_err(|error| error.to_string())?;
-
-    let missing = |dir: &Path| -> Vec<&str> {
-        let there = fs::read_to_string(dir.join("cgroup.controllers")).unwrap_or_default();
-        WANTED.into_iter().filter(|name| !there.split_whitespace().any(|c| c == *name)).collect()
+    let supervisor = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+    let make = |parent: &Path, cpu: bool| -> io::Result<PathBuf> {
+        let directory = parent.join(&name);
+        fs::create_dir(&directory)
+            .or_else(|error| if directory.is_dir() { Ok(()) } else { Err(error) })?;
+        enable(&directory, cpu).inspect_err(|_| {
+            let _ = fs::remove_dir(&directory);
+        })?;
+        Ok(directory)
     };
-    let enable = |dir: &Path| fs::write(dir.join("cgroup.subtree_control"), "+cpu +memory +pids");
-
-    // A cgroup with processes in it gives no controllers to its children, so
-    // the launcher steps aside into a leaf. That works where it is alone, as in
-    // a scope made for it.
-    let lacking = missing(&own);
-    let in_own = if lacking.is_empty() {
-        let leaf = own.join("casemate-launcher");
-        let stepped = (|| -> io::Result<()> {
-            if !leaf.exists() {
-                fs::create_dir(&leaf)?;
+    let in_own = controllers(&own).and_then(|cpu| {
+        let mut failed = None;
+        for _ in 0..ATTEMPTS {
+            let stepped = step_aside(&own, cpu, supervisor)?;
+            match stepped.and_then(|()| make(&own, cpu)) {
+                Ok(directory) => return Ok((directory, cpu)),
+                // Another launcher came, or stepped back as it ended.
+                Err(error) => failed = Some(error),
             }
-            fs::write(leaf.join("cgroup.procs"), "0")?;
-            enable(&own).inspect_err(|_| {
-                let _ = fs::write(own.join("cgroup.procs"), "0");
-                let _ = fs::remove_dir(&leaf);
-            })
-        })();
-        stepped.map_err(|error| format!("{} is not delegated: {error}", own.display()))
-    } else {
-        Err(format!("{} lacks the controllers {}", own.display(), lacking.join(", ")))
-    };
-    let parent = match in_own {
-        Ok(()) => own,
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        let why = failed.map_or_else(String::new, |error| error.to_string());
+        Err(format!("{} is not delegated: {why}", own.display()))
+    });
+    let (directory, cpu) = match in_own {
+        Ok(made) => made,
         // The root of the hierarchy may have both processes and controllers.
-        Err(reason) if rustix::process::geteuid().is_root() => {
-            let top = PathBuf::from(MOUNT);
-            if !missing(&top).is_empty() {
-                return Err(reason);
-            }
-            enable(&top).map_err(|error| format!("{reason}; {MOUNT}: {error}"))?;
-            top
+        Err(reason) if rustix::process::geteuid().is_root() && own != Path::new(MOUNT) => {
+            let top = Path::new(MOUNT);
+            let cpu = controllers(top).map_err(|_| reason.clone())?;
+            let made = enable(top, cpu).and_then(|()| make(top, cpu));
+            (made.map_err(|error| format!("{reason}; {MOUNT}: {error}"))?, cpu)
         }
         Err(reason) => return Err(reason),
     };
-    sweep(&parent, swept);
-    let dir = parent.join(name);
-    fs::create_dir(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
-    enable(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
-    Ok(dir)
+    if let Some(parent) = directory.parent() {
+        sweep(parent, swept);
+    }
+    Ok((directory, cpu))
+}
+
+/// The cgroup v2 that this process is in, or was before it stepped aside.
+fn own_v2() -> Result<PathBuf, String> {
+    if !Path::new(MOUNT).join("cgroup.controllers").exists() {
+        return Err(format!("not mounted at {MOUNT}"));
+    }
+    let mine = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
+    let path = mine.lines().find_map(|line| line.strip_prefix("0::/")).ok_or("not in one")?;
+    let path = Path::new(path);
+    let path = if path.ends_with(LEAF) { path.parent().unwrap_or(path) } else { path };
+    // Joining an empty path would add a slash.
+    Ok(if path.as_os_str().is_empty() { MOUNT.into() } else { Path::new(MOUNT).join(path) })
+}
+
+/// Whether a cgroup may hand on the cpu controller. Without memory and pids it
+/// is of no use; without cpu a watcher can keep the share. (systemd before 252
+/// delegates to users without it.)
+fn controllers(dir: &Path) -> Result<bool, String> {
+    let there = fs::read_to_string(dir.join("cgroup.controllers")).unwrap_or_default();
+    let has = |name: &str| there.split_whitespace().any(|controller| controller == name);
+    let missing: Vec<&str> = ["memory", "pids"].into_iter().filter(|name| !has(name)).collect();
+    if missing.is_empty() {
+        Ok(has("cpu"))
+    } else {
+        Err(format!("{} lacks the controllers {}", dir.display(), missing.join(", ")))
+    }
+}
+
+fn enable(dir: &Path, cpu: bool) -> io::Result<()> {
+    let wanted = if cpu { "+cpu +memory +pids" } else { "+memory +pids" };
+    fs::write(dir.join("cgroup.subtree_control"), wanted)
+}
+
+/// Has `own` hand on its controllers; its processes move into a leaf. The inner
+/// error may pass when it is tried again.
+fn step_aside(own: &Path, cpu: bool, supervisor: i32) -> Result<io::Result<()>, String> {
+    // Only the root of the hierarchy itself has no type, and needs no such care.
+    if !own.join("cgroup.type").exists() {
+        return Ok(enable(own, cpu));
+    }
+    let refused = |error: io::Error| format!("{} is not delegated: {error}", own.display());
+    rustix::fs::access(own, rustix::fs::Access::WRITE_OK).map_err(|error| refused(error.into()))?;
+    let inside = processes(own).map_err(refused)?;
+    if let Some(other) = inside.iter().find(|pid| !is_ours(**pid, supervisor)) {
+        return Err(format!("{} has other processes in it, as {other}", own.display()));
+    }
+    let leaf = own.join(LEAF);
+    fs::create_dir(&leaf)
+        .or_else(|error| if leaf.is_dir() { Ok(()) } else { Err(error) })
+        .map_err(refused)?;
+    for pid in &inside {
+        if let Err(error) = fs::write(leaf.join("cgroup.procs"), pid.to_string()) {
+            // Fails where this was the first of them.
+            let _ = fs::remove_dir(&leaf);
+            return match error.raw_os_error() {
+                // It has ended, or the leaf was removed meanwhile.
+                Some(ESRCH | ENOENT | ENODEV) => Ok(Err(error)),
+                _ => Err(refused(error)),
+            };
+        }
+    }
+    Ok(enable(own, cpu))
+}
+
+const ENOENT: i32 = 2;
+const ESRCH: i32 = 3;
+const ENODEV: i32 = 19;
+
+/// Undoes [`step_aside`], unless another launcher needs it.
+fn step_back(own: &Path) {
+    let leaf = own.join(LEAF);
+    let Ok(inside) = processes(&leaf) else { return };
+    let controls = own.join("cgroup.subtree_control");
+    let handed_on = fs::read_to_string(&controls).unwrap_or_default();
+    let off: Vec<String> = handed_on.split_whitespace().map(|name| format!("-{name}")).collect();
+    // The kernel refuses while a directory below hands them on.
+    if fs::write(&controls, off.join(" ")).is_ok() {
+        for pid in inside {
+            let _ = fs::write(own.join("cgroup.procs"), pid.to_string());
+        }
+        let _ = fs::remove_dir(&leaf);
+    }
+}
+
+/// The processes in a cgroup; one that is not in this pid namespace is 0.
+fn processes(dir: &Path) -> io::Result<Vec<i32>> {
+    let text = fs::read_to_string(dir.join("cgroup.procs"))?;
+    Ok(text.lines().filter_map(|line| line.parse().ok()).collect())
+}
+
+/// Whether a process is the supervisor, or a launcher that it started.
+fn is_ours(pid: i32, supervisor: i32) -> bool {
+    let command = |pid: i32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let child = || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1));
+        parent.is_some_and(|parent| parent == supervisor.to_string())
+    };
+    let launcher = || {
+        let command = command(pid);
+        let argument = command.split(|byte| *byte == 0).nth(1);
+        argument == Some(ARGUMENT.as_bytes())
+    };
+    // A launcher looks like the supervisor until it has become one.
+    pid == supervisor || child() && (launcher() || command(pid) == command(supervisor))
+}
+
+/// Whether a launcher that this process starts gets a cgroup v2 of its own
+/// where this process is. Changes nothing.
+pub(super) fn v2_is_delegated() -> bool {
+    use rustix::fs::{Access, access};
+    let Ok(own) = own_v2() else { return false };
+    let supervisor = rustix::process::getpid().as_raw_nonzero().get();
+    controllers(&own).is_ok()
+        && ["", "cgroup.procs", "cgroup.subtree_control"]
+            .iter()
+            .all(|file| access(own.join(file), Access::WRITE_OK).is_ok())
+        && processes(&own).is_ok_and(|pids| pids.iter().all(|pid| is_ours(*pid, supervisor)))
 }
 
 fn open_v1(swept: &mut Vec<String>) -> Result<Vec<(Controller, PathBuf)>, String> {

@@ -1,11 +1,11 @@
 //! The supervisor's side of the connection to the launcher.
 
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, BufRead as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -22,6 +22,9 @@ use crate::Helper;
 
 /// How long the launcher may take to say that it is ready.
 const HELLO_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long systemd may take to start one, before it is started without.
+const SCOPE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Opens this side of a connection for tasks.
 pub(super) fn open(socket: UnixStream) -> io::Result<(Outbox, Inbox)> {
@@ -140,12 +143,45 @@ pub(super) struct Created {
 pub(super) struct Gone;
 
 impl Client {
-    /// Starts a launcher.
+    /// Starts a launcher: where only a systemd user scope gives this user a
+    /// cgroup, in such a scope if that works.
     pub(super) async fn start(helper: &Helper) -> io::Result<Self> {
+        let mut no_scope = None;
+        if scope_would_help() {
+            match Self::start_in_scope(helper).await {
+                Ok(client) => return Ok(client),
+                Err(error) => no_scope = Some(error.to_string()),
+            }
+        }
+        Self::greet(HELLO_PATIENCE, |socket| spawn(helper, socket, no_scope.as_deref())).await
+    }
+
+    async fn start_in_scope(helper: &Helper) -> io::Result<Self> {
+        let mut errors = None;
+        let client = Self::greet(SCOPE_PATIENCE, |socket| {
+            let mut child = spawn_in_scope(helper, socket)?;
+            errors = child.stderr.take().map(forward_errors);
+            Ok(child)
+        });
+        match client.await {
+            Ok(client) => Ok(client),
+            // It has ended, and with it what it said.
+            Err(error) => {
+                let said = errors.and_then(|errors| errors.join().ok()).unwrap_or_default();
+                Err(if said.is_empty() { error } else { io::Error::other(said) })
+            }
+        }
+    }
+
+    /// Starts a process and waits for it to say that it is a launcher.
+    async fn greet(
+        patience: Duration,
+        spawn: impl FnOnce(OwnedFd) -> io::Result<std::process::Child>,
+    ) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
-        let mut child = spawn(helper, theirs.into())?;
+        let mut child = spawn(theirs.into())?;
         let (outbox, inbox) = open(ours)?;
-        let hello = tokio::time::timeout(HELLO_PATIENCE, inbox.receive::<FromLauncher>()).await;
+        let hello = tokio::time::timeout(patience, inbox.receive::<FromLauncher>()).await;
         let (accounting, swept) = match hello {
             Ok(Ok(Some((FromLauncher::Hello { accounting, swept }, _)))) => (accounting, swept),
             other => {
@@ -262,27 +298,42 @@ async fn receive_all(
     ended.notify_waiters();
 }
 
-/// Starts the helper as a launcher, with its connection as stdin. Where only a
-/// systemd user scope gives this user a cgroup, in such a scope.
-fn spawn(helper: &Helper, socket: OwnedFd) -> io::Result<std::process::Child> {
-    let direct = |socket: OwnedFd| {
-        let mut command = Command::new(helper.path());
-        command.arg(ARGUMENT).env_clear();
-        command.stdin(Stdio::from(socket)).stdout(Stdio::null());
-        command.spawn().map_err(|error| {
-            io::Error::new(error.kind(), format!("start {}: {error}", helper.path().display()))
-        })
-    };
-    if !scope_would_help() {
-        return direct(socket);
-    }
+/// Starts the helper as a launcher, with its connection as stdin.
+fn spawn(
+    helper: &Helper,
+    socket: OwnedFd,
+    no_scope: Option<&str>,
+) -> io::Result<std::process::Child> {
+    let mut command = Command::new(helper.path());
+    command.arg(ARGUMENT).args(no_scope).env_clear();
+    command.stdin(Stdio::from(socket)).stdout(Stdio::null());
+    command.spawn().map_err(|error| {
+        io::Error::new(error.kind(), format!("start {}: {error}", helper.path().display()))
+    })
+}
+
+/// The same, in a systemd user scope. That systemd-run could be started does
+/// not mean that it starts anything: there may be no bus.
+fn spawn_in_scope(helper: &Helper, socket: OwnedFd) -> io::Result<std::process::Child> {
     let program = std::fs::canonicalize(helper.path())?;
     let mut command = Command::new("systemd-run");
     command.args(["--user", "--scope", "--quiet", "--collect", "--property=Delegate=yes", "--"]);
     // The scope's command would inherit what systemd-run needs to find its bus.
     command.args(["/usr/bin/env", "-i"]).arg(program).arg(ARGUMENT);
-    command.stdin(Stdio::from(socket.try_clone()?)).stdout(Stdio::null());
-    command.spawn().or_else(|_| direct(socket))
+    command.stdin(Stdio::from(socket)).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.spawn().map_err(|error| io::Error::new(error.kind(), format!("systemd-run: {error}")))
+}
+
+/// Logs what a process says on stderr, until its end; returns its last line.
+fn forward_errors(stderr: ChildStderr) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut last = String::new();
+        for line in io::BufReader::new(stderr).lines().map_while(Result::ok) {
+            tracing::warn!(%line, "the jail's launcher");
+            last = line;
+        }
+        last
+    })
 }
 
 /// Whether this is an ordinary user with a systemd of its own on a cgroup v2
@@ -294,11 +345,5 @@ fn scope_would_help() -> bool {
         return false;
     }
     let Some(runtime) = std::env::var_os("XDG_RUNTIME_DIR") else { return false };
-    if !Path::new(&runtime).join("systemd/private").exists() {
-        return false;
-    }
-    let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let path = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
-    let control = Path::new("/sys/fs/cgroup").join(path).join("cgroup.subtree_control");
-    rustix::fs::access(&control, rustix::fs::Access::WRITE_OK).is_err()
+    Path::new(&runtime).join("systemd/private").exists() && !super::cgroup::v2_is_delegated()
 }

@@ -23,7 +23,8 @@ use super::lockdown::{self, Outside, USER, Unmet};
 use super::rules::{self, Compiled, Exceptions};
 use super::{init, root};
 
-/// The argument that makes the program a launcher.
+/// The argument that makes the program a launcher. A second one says why it is
+/// in no scope of systemd's, where one was tried.
 pub(super) const ARGUMENT: &str = "__jail-launcher";
 
 /// Host user ids for sandboxes, where root starts them: beyond what
@@ -52,10 +53,13 @@ pub fn launcher_main() {
 fn run() -> io::Result<()> {
     // A terminal's Ctrl-C is for the supervisor, which then hangs up here.
     let _ = rustix::process::setsid();
+    // What the supervisor was started with, and who started it left open.
+    linux::process::close_all_but(3, &[])?;
     let proof = SingleThreaded::check()?;
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
     let link = Link::new(socket);
-    let cgroups = Cgroups::open();
+    let no_scope = std::env::args().nth(2);
+    let cgroups = Cgroups::open(no_scope.as_deref());
     let mut launcher = Launcher {
         link,
         proof,

@@ -360,9 +360,16 @@ fn accounting(plan: &Plan, accounting: &Accounting) -> (Held, String) {
         plan.processes
     );
     match accounting {
-        Accounting::CgroupV2(directory) => {
+        Accounting::CgroupV2 { directory, cpu: true } => {
             (Held::Wholly, format!("cgroup v2 ({directory}): {what}"))
         }
+        Accounting::CgroupV2 { directory, cpu: false } => (
+            Held::Partly,
+            format!(
+                "cgroup v2 ({directory}), where the cpu controller is not delegated: a watcher \
+                 keeps the CPU share: {what}"
+            ),
+        ),
         Accounting::CgroupV1(controllers) => {
             (Held::Wholly, format!("cgroup v1 ({}): {what}", controllers.join(", ")))
         }

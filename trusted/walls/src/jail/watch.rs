@@ -4,7 +4,8 @@
 //! and the CPU share, and the watcher reads its counters to name the reason and
 //! end the whole. Without one it measures `/proc` itself: the memory and
 //! threads of all processes, and their CPU time, by which it stops and
-//! continues them to keep the share.
+//! continues them to keep the share. It also does that where the cgroup only
+//! counts CPU time.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -39,6 +40,7 @@ pub(super) struct Measures {
 /// Runs until the sandbox has ended.
 pub(super) async fn watch(shared: Arc<Shared>, accounting: Accounting) {
     let by_hand = matches!(accounting, Accounting::Rlimits(_));
+    let keeps_share = by_hand || matches!(accounting, Accounting::CgroupV2 { cpu: false, .. });
     let mut ended = std::pin::pin!(shared.end.notified());
     ended.as_mut().enable();
     if shared.has_ended() {
@@ -52,7 +54,7 @@ pub(super) async fn watch(shared: Arc<Shared>, accounting: Accounting) {
     let deadline = begun + shared.limits.wall_time;
     let mut paused = false;
     loop {
-        let tick = Instant::now() + if by_hand { TICK_PROC } else { TICK_CGROUP };
+        let tick = Instant::now() + if keeps_share { TICK_PROC } else { TICK_CGROUP };
         tokio::select! {
             () = tokio::time::sleep_until(tick.min(deadline).into()) => {}
             () = &mut ended => return,
@@ -64,7 +66,7 @@ pub(super) async fn watch(shared: Arc<Shared>, accounting: Accounting) {
             measure(&shared);
         }
         find_exceeded(&shared);
-        if by_hand {
+        if keeps_share {
             paused = keep_share(&shared, begun, paused).await;
         }
     }
@@ -213,7 +215,8 @@ fn shared_anonymous(smaps: &str) -> u64 {
 
 /// Stops or continues all processes so that they keep to their CPU share.
 async fn keep_share(shared: &Shared, begun: Instant, paused: bool) -> bool {
-    let used = Duration::from_micros(lock(&shared.seen).cpu_us);
+    let counted = super::cgroup::used(&shared.counters).cpu_us;
+    let used = Duration::from_micros(counted.max(lock(&shared.seen).cpu_us));
     let allowed = begun.elapsed().mul_f64(shared.limits.cpus) + CPU_BURST;
     match (paused, used > allowed) {
         (false, true) => shared.ask(|seq| ToInit::Pause { seq }, Vec::new()).await.is_ok(),
