@@ -56,8 +56,8 @@ mkdir -p /dev/pts /dev/shm && mount -t devpts devpts /dev/pts && mount -t tmpfs 
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 echo "+cpu +memory +pids" >/sys/fs/cgroup/cgroup.subtree_control
 modprobe overlay
-mkdir /run/checks && tar xf /dev/vdb -C /run/checks
-bash /run/checks/guest.sh plain
+mkdir /opt/checks && tar xf /dev/vdb -C /opt/checks
+bash /opt/checks/guest.sh plain
 sync
 echo o >/proc/sysrq-trigger
 sleep 60
@@ -67,7 +67,7 @@ INIT
 After=multi-user.target systemd-logind.service
 [Service]
 Type=oneshot
-ExecStart=/bin/bash -c 'modprobe overlay; mkdir /run/checks && tar xf /dev/vdb -C /run/checks && exec bash /run/checks/guest.sh systemd'
+ExecStart=/bin/bash -c 'modprobe overlay; mkdir /opt/checks && tar xf /dev/vdb -C /opt/checks && exec bash /opt/checks/guest.sh systemd'
 ExecStopPost=/bin/systemctl poweroff --no-block
 StandardOutput=tty
 TTYPath=/dev/ttyS0

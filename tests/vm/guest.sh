@@ -208,9 +208,15 @@ systemd() {
         "exec 9</etc/hostname; exec $here/casemate run --timeout 100s -- sleep 600.25" &
     local run=$! launcher
     until_true has_sandbox
-    launcher=$(pgrep -u "$user" -f __jail-launcher)
+    # The oldest: a sandbox's init has the same command line.
+    launcher=$(pgrep -o -u "$user" -f __jail-launcher)
+    like "the launcher is in a scope" "$(cat "/proc/$launcher/cgroup")" "run-.*\.scope"
     check "the launcher has no environment" "$(tr '\0' ' ' <"/proc/$launcher/environ")" ""
-    echo "    its descriptors: $(ls -l "/proc/$launcher/fd" | sed -n 's/.* \([0-9]* -> .*\)/\1/p' | tr '\n' ' ')"
+    # stdin and its copy are the connection; each sandbox has a pidfd and a cgroup.
+    like "the supervisor inherited a descriptor" "$(readlink "/proc/$(pgrep -o -u "$user" -x casemate)/fd/9")" hostname
+    check "the launcher's descriptors" \
+        "$(readlink "/proc/$launcher"/fd/* | sed 's/:.*//' | sort | tr '\n' ' ')" \
+        "$(printf '%s ' "/dev/null" "$(sandbox)" anon_inode pipe socket socket)"
     check "memory.max in the scope" "$(cat "$(sandbox)/memory.max")" 134217728
     check "cpu.max in the scope" "$(cat "$(sandbox)/cpu.max")" "50000 100000"
     pkill -9 -u "$user" -x casemate
