@@ -93,6 +93,13 @@ fn path(text: &str) -> GuestPath {
     GuestPath::new(text).expect("a path")
 }
 
+/// A time that an emulated machine, which is slow, may take more of:
+/// `CASEMATE_TEST_PATIENCE` times as much.
+fn patience(time: Duration) -> Duration {
+    let factor = std::env::var("CASEMATE_TEST_PATIENCE").ok().and_then(|text| text.parse().ok());
+    time * factor.unwrap_or(1)
+}
+
 /// Everything a process does until it ends.
 async fn watch(process: &mut Process) -> (String, ExitStatus) {
     let mut text = Vec::new();
@@ -118,10 +125,12 @@ async fn output_of(sandbox: &dyn Sandbox, script: &str) -> std::result::Result<S
 
 async fn output_is_streamed_and_exit_comes_last(wall: &dyn Wall) -> Result {
     let sandbox = wall.create(&spec()).await?;
-    let mut process = sandbox.start(bash("echo one; sleep 0.4; echo two >&2; exit 3")).await?;
+    let pause = patience(Duration::from_millis(400));
+    let script = format!("echo one; sleep {}; echo two >&2; exit 3", pause.as_secs_f64());
+    let mut process = sandbox.start(bash(&script)).await?;
     let begun = Instant::now();
     equal(process.events.recv().await, Some(ProcessEvent::Stdout(Bytes::from_static(b"one\n"))))?;
-    check(begun.elapsed() < Duration::from_millis(300), || "the first line came late".into())?;
+    check(begun.elapsed() < pause * 3 / 4, || "the first line came late".into())?;
     equal(process.events.recv().await, Some(ProcessEvent::Stderr(Bytes::from_static(b"two\n"))))?;
     equal(process.events.recv().await, Some(ProcessEvent::Exit(ExitStatus::Code(3))))?;
     equal(process.events.recv().await, None)?;
@@ -360,7 +369,7 @@ async fn pause_and_resume(wall: &dyn Wall) -> Result {
     let ticks = async || sandbox.stat(&path("ticks")).await.map(|entry| entry.size);
     let begun = Instant::now();
     while ticks().await.is_err() {
-        check(begun.elapsed() < Duration::from_secs(5), || "it does not start".into())?;
+        check(begun.elapsed() < patience(Duration::from_secs(5)), || "it does not start".into())?;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     sandbox.pause().await?;
@@ -429,7 +438,9 @@ async fn limits_are_named(wall: &dyn Wall) -> Result {
         })?;
         equal(result.timed_out, want == Limit::WallTime)?;
         check(result.cleanup.is_ok(), || format!("{script}: {}", result.cleanup))?;
-        check(begun.elapsed() < Duration::from_secs(15), || format!("{script}: ended late"))?;
+        check(begun.elapsed() < patience(Duration::from_secs(15)), || {
+            format!("{script}: ended late")
+        })?;
     }
     Ok(())
 }
@@ -461,7 +472,9 @@ fn running(marker: &str) -> usize {
 async fn until_gone(marker: &str) -> Result {
     let begun = Instant::now();
     while running(marker) > 0 {
-        check(begun.elapsed() < Duration::from_secs(5), || format!("{marker} still runs"))?;
+        check(begun.elapsed() < patience(Duration::from_secs(5)), || {
+            format!("{marker} still runs")
+        })?;
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     Ok(())
@@ -722,7 +735,9 @@ async fn a_launcher_that_died_is_replaced(wall: &dyn Wall) -> Result {
     loop {
         match run(wall, Job::new(spec(), bash("echo again"))).await {
             Ok((result, _)) => return equal(result.stdout.to_text(), "again\n".into()),
-            Err(error) => check(begun.elapsed() < Duration::from_secs(5), || error.to_string())?,
+            Err(error) => {
+                check(begun.elapsed() < patience(Duration::from_secs(5)), || error.to_string())?
+            }
         }
     }
 }

@@ -511,21 +511,24 @@ fn processes(dir: &Path) -> io::Result<Vec<i32>> {
     Ok(text.lines().filter_map(|line| line.parse().ok()).collect())
 }
 
-/// Whether a process is the supervisor, or a launcher that it started.
+/// Whether a process is the supervisor, or a launcher that it started. One that
+/// has ended is in nobody's way.
 fn is_ours(pid: i32, supervisor: i32) -> bool {
+    if pid == supervisor {
+        return true;
+    }
     let command = |pid: i32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let child = || {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1));
-        parent.is_some_and(|parent| parent == supervisor.to_string())
-    };
-    let launcher = || {
-        let command = command(pid);
-        let argument = command.split(|byte| *byte == 0).nth(1);
-        argument == Some(ARGUMENT.as_bytes())
-    };
-    // A launcher looks like the supervisor until it has become one.
-    pid == supervisor || child() && (launcher() || command(pid) == command(supervisor))
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return pid != 0 };
+    let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1));
+    if parent.and_then(|parent| parent.parse().ok()) != Some(supervisor) {
+        return false;
+    }
+    let launcher = command(pid);
+    // It looks like the supervisor until it has become one, and has no command
+    // line while it becomes one and while it ends.
+    launcher.is_empty()
+        || launcher.split(|byte| *byte == 0).nth(1) == Some(ARGUMENT.as_bytes())
+        || launcher == command(supervisor)
 }
 
 /// Whether a launcher that this process starts gets a cgroup v2 of its own

@@ -292,8 +292,17 @@ async fn receive_all(
             Ok(None) | Err(_) => break,
         }
     }
-    // It has closed its end, so it is about to exit, or it was killed.
-    let _ = tokio::task::spawn_blocking(move || child.wait()).await;
+    // It has closed its end, so it is about to exit, or it was killed: a moment
+    // that is shorter than the start of a thread to wait in.
+    for _ in 0..20 {
+        if matches!(child.try_wait(), Ok(Some(_))) {
+            break;
+        }
+        std::thread::sleep(Duration::from_micros(50));
+    }
+    if matches!(child.try_wait(), Ok(None)) {
+        let _ = tokio::task::spawn_blocking(move || child.wait()).await;
+    }
     *lock(&waiting) = Waiting { closed: true, ..Waiting::default() };
     ended.notify_waiters();
 }
