@@ -9,7 +9,7 @@ trials! {
     success, exit_code, exception, signal, program_not_found,
     timeout, timeout_with_signals_ignored, timeout_while_stopped,
     grandchild_that_keeps_stdout_open, daemon_that_closed_everything,
-    killing_everything, many_processes, fork_bomb,
+    killing_everything, input_that_never_ends, many_processes, fork_bomb,
 }
 
 fn success() {
@@ -95,6 +95,16 @@ fn grandchild_that_keeps_stdout_open() {
 
 fn daemon_that_closed_everything() {
     does_not_wait_for("daemon");
+}
+
+/// A program that ends does not wait for whoever feeds it.
+fn input_that_never_ends() {
+    let endless = ["bash", "-c", "exec 0< <(yes); exec \"$@\"", "sh"];
+    let sandbox = Sandbox::new().wrapper(&endless).deadline(Duration::from_secs(10));
+    let ran = sandbox.run(&["head", "-n1"]);
+    assert_eq!((ran.stdout(), ran.exit_code()), ("y\n", Some(0)), "{ran:?}");
+    let ran = sandbox.run(&["true"]);
+    assert_eq!(ran.exit_code(), Some(0), "{ran:?}");
 }
 
 /// No control: on the host this would kill everything that the user has.

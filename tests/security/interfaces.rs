@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tests::{Attack, Report, Sandbox, marked_pids, trials, unique, wait_until};
 
-trials! { attack_surface, nothing_is_held_open, privileged_calls, privileged_calls_with_effect, other_abis }
+trials! { attack_surface, nothing_is_held_open, privileged_calls, privileged_calls_with_effect, other_abis, host_wide_aio_contexts }
 
 /// All that succeeds on the host must be refused inside.
 fn attack_surface() {
@@ -140,4 +140,30 @@ fn other_abis() {
             assert!(matches!(result, "ENOSYS" | "EPERM"), "{name}: {result}");
         }
     }
+}
+
+/// `/proc/sys/fs/aio-max-nr` bounds all users of the host together.
+fn host_wide_aio_contexts() {
+    let taken = || -> u64 {
+        let text = std::fs::read_to_string("/proc/sys/fs/aio-nr").unwrap_or_default();
+        text.trim().parse().unwrap_or(0)
+    };
+    let before = taken();
+    let attack = Attack::new("host_wide_aio.py").args(&["10"]);
+    let mut control = std::process::Command::new(tests::system_python())
+        .args(&attack.host_argv()[1..])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("the control starts");
+    let works = wait_until(Duration::from_secs(5), || taken() >= before + 5000);
+    drop(control.stdin.take());
+    let _ = control.wait();
+    assert!(works, "on the host it takes contexts of all");
+    assert!(wait_until(Duration::from_secs(5), || taken() < before + 5000));
+
+    let live = Attack::new("host_wide_aio.py").args(&["100"]).start_in(Sandbox::new());
+    let took = wait_until(Duration::from_secs(2), || taken() >= before + 5000);
+    let ran = live.wait();
+    assert!(!took, "a sandbox takes what the host has of them: {ran:?}");
 }

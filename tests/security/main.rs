@@ -21,6 +21,7 @@ mod mounts;
 mod neighbours;
 mod network;
 mod processors;
+mod roots;
 mod secrets;
 mod setuid;
 mod terminal;
@@ -43,6 +44,7 @@ fn main() -> std::process::ExitCode {
         neighbours::trials(),
         network::trials(),
         processors::trials(),
+        roots::trials(),
         secrets::trials(),
         setuid::trials(),
         terminal::trials(),

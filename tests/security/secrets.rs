@@ -8,7 +8,7 @@ use tests::{Attack, Sandbox, Sleeper, scratch, trials, unique};
 trials! {
     planted_files, files_in_home, shadow, through_proc_root, sweep_of_the_file_system,
     environment_of_casemate, arguments_of_casemate, memory_of_processes, current_directory,
-    host_files_of_interest,
+    host_files_of_interest, working_directory_through_descriptors,
 }
 
 fn reversed(text: &str) -> String {
@@ -214,4 +214,23 @@ fn host_files_of_interest() {
         .filter(|line| !line.contains("iomem") || !line.contains("00000000-00000000"))
         .collect();
     assert!(about_the_host.is_empty(), "{about_the_host:#?}");
+}
+
+/// CVE-2024-21626: a working directory that is a descriptor which the runtime
+/// had open on the host leads out.
+fn working_directory_through_descriptors() {
+    let folder = scratch();
+    let secret = unique("secret");
+    let file = folder.path().join("file");
+    plant(&file, &secret);
+    let climb = format!("cat ../../../../../../../..{0} .{0} 2>/dev/null; ls ..", file.display());
+    for number in 0..24 {
+        for process in ["self", "1"] {
+            let directory = format!("/proc/{process}/fd/{number}");
+            let sandbox = Sandbox::new().may_fail().option("--cwd", &directory);
+            let ran = sandbox.run(&["sh", "-c", &climb]);
+            assert!(!ran.everything().contains(&secret), "{directory}: {ran:?}");
+            assert!(!ran.stdout().contains("vmlinuz"), "{directory}: {ran:?}");
+        }
+    }
 }

@@ -1,10 +1,8 @@
 //! Programs that run as another user than whoever starts them.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
-use std::process::Command;
 
-use tests::{Attack, HostRun, Sandbox, scratch, trials};
+use tests::{HostRun, Sandbox, scratch, trials};
 
 trials! { programs_of_the_host, planted_in_a_root }
 
@@ -47,7 +45,7 @@ fn planted_in_a_root() {
     let root = folder.path().join("root");
     std::fs::create_dir_all(root.join("bin")).expect("a directory");
     let planted = root.join("bin/who");
-    if !compile_static(&planted) {
+    if !tests::compile_static("who_am_i.c", &planted) {
         tests::skip_attack("who_am_i.c in a root", "this host links no static programs");
         return;
     }
@@ -70,12 +68,4 @@ fn planted_in_a_root() {
     }
     let ran = Sandbox::new().option("--root", &root).run(&["/bin/who"]);
     assert_eq!(ran.stdout(), "euid 1000 uid 1000 egid 1000\n", "{ran:?}");
-    let _ = Attack::new("run_setuid.py");
-}
-
-fn compile_static(program: &Path) -> bool {
-    let source = tests::suite_dir("security/attacks/who_am_i.c");
-    let command =
-        Command::new("gcc").args(["-static", "-w", "-o"]).arg(program).arg(source).output();
-    command.is_ok_and(|output| output.status.success())
 }

@@ -164,6 +164,16 @@ fn compile(source: &Path) -> Result<PathBuf, String> {
         .clone()
 }
 
+/// Compiles `security/attacks/<file>` to `program` so that it needs no library;
+/// whether this host can.
+#[must_use]
+pub fn compile_static(file: &str, program: &Path) -> bool {
+    let source = crate::suite_dir("security/attacks").join(file);
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-static", "-O1", "-w", "-o"]).arg(program).arg(source);
+    gcc.output().is_ok_and(|output| output.status.success())
+}
+
 /// What an attack that tries many things says of each: lines `name result`,
 /// the result being `ok` or the name of an error.
 #[derive(Debug)]

@@ -20,7 +20,7 @@ mod sandbox;
 mod server;
 mod suite;
 
-pub use attack::{Attack, Report};
+pub use attack::{Attack, Report, compile_static};
 pub use binary::{casemate, private_copy};
 pub use host::{Finished, HostRun, system_python};
 pub use http::{Connection, Response};

@@ -10,6 +10,8 @@ here=$PWD
 stage=$1
 user=tester
 cgroups=/sys/fs/cgroup
+# Emulation is slow.
+export CASEMATE_TEST_PATIENCE=5
 
 pass() { echo "PASS $stage: $1"; }
 fail() { echo "FAIL $stage: $1${2:+ ($2)}"; }
@@ -36,10 +38,10 @@ as_user() {
     (
         [[ -n $cgroup ]] && echo "$BASHPID" >"$cgroup/cgroup.procs"
         exec setpriv --reuid "$user" --regid "$user" --clear-groups \
-            env -i PATH="$PATH" HOME="/home/$user" CASEMATE_TEST_PATIENCE="$patience" "$@"
+            env -i PATH="$PATH" HOME="/home/$user" \
+            CASEMATE_TEST_PATIENCE="$CASEMATE_TEST_PATIENCE" "$@"
     )
 }
-patience=10
 
 interface() {
     local name=$1
@@ -192,7 +194,6 @@ logged_in() { runuser -l "$user" -w CASEMATE_TEST_PATIENCE -c "exec $*"; }
 scopes() { find "$cgroups/user.slice" -type d -name 'run-*.scope'; }
 
 systemd() {
-    export CASEMATE_TEST_PATIENCE=$patience
     loginctl enable-linger "$user"
     until_true test -S "/run/user/$(id -u "$user")/systemd/private"
     until_true eval '[[ $(systemctl is-active "user@$(id -u "$user")") == active ]]'

@@ -15,8 +15,8 @@ if mode == "leave":
         except OSError:
             places.remove(path)
     segment = libc.shmget(key, 4096, 0o1666)
-    address = libc.shmat(segment, None, 0)
-    ctypes.memmove(address, text.encode(), len(text))
+    if segment >= 0:
+        ctypes.memmove(libc.shmat(segment, None, 0), text.encode(), len(text))
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(name)
         listener.listen()
