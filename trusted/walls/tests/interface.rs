@@ -82,7 +82,9 @@ fn equal<T: PartialEq + std::fmt::Debug>(got: T, want: T) -> Result {
 
 fn spec() -> SandboxSpec {
     // Tests share two cores: half of one would make them slow, not safer.
-    SandboxSpec { limits: Limits { cpus: 2.0, ..Limits::default() }, ..SandboxSpec::default() }
+    let wall_time = patience(Limits::default().wall_time);
+    let limits = Limits { cpus: 2.0, wall_time, ..Limits::default() };
+    SandboxSpec { limits, ..SandboxSpec::default() }
 }
 
 fn bash(script: &str) -> ProcessSpec {
