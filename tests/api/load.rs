@@ -1,6 +1,7 @@
 //! Many requests: each gets a right answer or a prompt refusal, and nothing
 //! piles up.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -154,11 +155,13 @@ fn thousands_of_runs() {
         let (memory_after, descriptors_after) = held(server.pid());
         let after = Snapshot::take(&binary, &marker, &home);
 
-        let grown = memory_after.saturating_sub(memory_before);
-        assert!(
-            grown < 4096 + u64::from(runs),
-            "from {memory_before} to {memory_after} KiB in {runs} runs"
+        let _ = writeln!(
+            std::io::stderr(),
+            "server and its helpers: {memory_before} KiB, after {runs} runs {memory_after} KiB"
         );
+        // A leak of 500 bytes a run would show in the usual 1,500 runs.
+        let grown = memory_after.saturating_sub(memory_before);
+        assert!(grown < 1024 + u64::from(runs) / 2, "grown by {grown} KiB in {runs} runs");
         assert!(
             descriptors_after <= descriptors_before + 8,
             "from {descriptors_before} to {descriptors_after} descriptors"
