@@ -563,6 +563,14 @@ async fn a_bundle_as_root(wall: &dyn Wall) -> Result {
     let spec = SandboxSpec { root: Root::Directory(bundle.path().into()), ..spec() };
     let (result, _) = run(wall, Job::new(spec.clone(), bash("echo $FROM_IMAGE $PATH"))).await?;
     equal(result.stdout.to_text(), "1 /bin\n".into())?;
+    std::fs::rename(bundle.path().join("rootfs"), bundle.path().join("real"))?;
+    std::os::unix::fs::symlink("/", bundle.path().join("rootfs"))?;
+    let link = run(wall, Job::new(spec.clone(), bash("true"))).await.err();
+    check(link.is_some_and(|error| error.to_string().contains("no directory")), || {
+        "a link as rootfs was followed".into()
+    })?;
+    std::fs::remove_file(bundle.path().join("rootfs"))?;
+    std::fs::rename(bundle.path().join("real"), bundle.path().join("rootfs"))?;
     std::fs::write(bundle.path().join("config.json"), "{")?;
     let broken = run(wall, Job::new(spec, bash("true"))).await.err().map(|error| error.to_string());
     check(broken.as_ref().is_some_and(|text| text.contains("config.json")), || {

@@ -168,8 +168,17 @@ fn root_of(root: &Root) -> Result<(Option<String>, Variables), CreateError> {
     let Root::Directory(path) = root else { return Ok((None, default)) };
     let bundle = path.join("rootfs");
     let config = path.join("config.json");
-    if !(bundle.is_dir() && config.is_file()) {
+    let found = std::fs::symlink_metadata(&bundle);
+    if found.is_err() || !config.is_file() {
         return Ok((Some(directory_of("root", path)?), default));
+    }
+    // An image comes from strangers: a link would show what it leads to.
+    if !found.is_ok_and(|found| found.is_dir()) {
+        return Err(CreateError::Spec {
+            what: format!("root {}", path.display()),
+            reason: "it has a config.json, as an OCI image has, but `rootfs` is no directory"
+                .into(),
+        });
     }
     let spec =
         |reason: String| CreateError::Spec { what: format!("root {}", config.display()), reason };

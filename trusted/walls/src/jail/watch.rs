@@ -7,6 +7,7 @@
 //! continues them to keep the share. It also does that where the cgroup only
 //! counts CPU time.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
@@ -53,6 +54,7 @@ pub(super) async fn watch(shared: Arc<Shared>, accounting: Accounting) {
     let begun = shared.begun.get().copied().unwrap_or_else(Instant::now);
     let deadline = begun + shared.limits.wall_time;
     let mut paused = false;
+    let mut tally = Tally::default();
     loop {
         let tick = Instant::now() + if keeps_share { TICK_PROC } else { TICK_CGROUP };
         tokio::select! {
@@ -63,7 +65,7 @@ pub(super) async fn watch(shared: Arc<Shared>, accounting: Accounting) {
             shared.end_for(Limit::WallTime);
         }
         if by_hand {
-            measure(&shared);
+            measure(&shared, &mut tally);
         }
         find_exceeded(&shared);
         if keeps_share {
@@ -107,10 +109,32 @@ fn disk(shared: &Shared) -> Option<Disk> {
     })
 }
 
+/// CPU time that processes took with them. The kernel adds it to their parent's
+/// only if that waits for them.
+#[derive(Default)]
+struct Tally {
+    /// The last reading of each process, by its id and start time.
+    alive: HashMap<(u64, u64), u64>,
+    gone_us: u64,
+}
+
+impl Tally {
+    /// Takes all processes' own CPU time; returns that of all there ever were,
+    /// but for the last moments of those that are gone.
+    fn update(&mut self, now: HashMap<(u64, u64), u64>) -> u64 {
+        let gone = self.alive.iter().filter(|(process, _)| !now.contains_key(process));
+        self.gone_us += gone.map(|(_, us)| us).sum::<u64>();
+        self.alive = now;
+        self.gone_us + self.alive.values().sum::<u64>()
+    }
+}
+
 /// What `/proc` says of all processes.
 #[derive(Default)]
 struct Sum {
+    /// With that of children they have waited for.
     cpu_us: u64,
+    own_cpu_us: HashMap<(u64, u64), u64>,
     threads: u64,
     /// Memory without a file, what processes share counted in each.
     memory: u64,
@@ -118,12 +142,16 @@ struct Sum {
 
 /// Measures memory, threads and CPU time, and marks what is exceeded as a
 /// cgroup's counters would.
-fn measure(shared: &Shared) {
+fn measure(shared: &Shared, tally: &mut Tally) {
     let ended_cpu = lock(&shared.ended_cpu).as_micros();
     let files = disk(shared).map_or(0, |disk| disk.used);
     let measures = lock(&shared.measures);
     let Some(proc) = measures.as_ref().map(|measures| &measures.proc) else { return };
     let sum = sum(proc);
+    // Each way misses something that the other sees: children that end between
+    // two looks, and children that nobody waits for.
+    let waited = sum.cpu_us + u64::try_from(ended_cpu).unwrap_or(0);
+    let cpu_us = waited.max(tally.update(sum.own_cpu_us));
     let limits = &shared.limits;
     let mut memory = sum.memory + files;
     if memory > limits.memory {
@@ -132,7 +160,7 @@ fn measure(shared: &Shared) {
     }
     let mut seen = lock(&shared.seen);
     *seen = Used {
-        cpu_us: seen.cpu_us.max(sum.cpu_us + u64::try_from(ended_cpu).unwrap_or(0)),
+        cpu_us: seen.cpu_us.max(cpu_us),
         peak: seen.peak.max(memory),
         oom_kills: seen.oom_kills + u64::from(memory > limits.memory),
         pids_refused: seen.pids_refused + u64::from(sum.threads > limits.processes.into()),
@@ -154,12 +182,13 @@ fn processes(proc: &OwnedFd) -> Vec<OwnedFd> {
         .collect()
 }
 
+/// A file's text. Names in it are the program's choice and any bytes.
 fn read(process: &OwnedFd, name: &str) -> Option<String> {
-    let file =
-        rustix::fs::openat(process, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    let mut text = String::new();
-    File::from(file).read_to_string(&mut text).ok()?;
-    Some(text)
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(process, name, flags, Mode::empty()).ok()?;
+    let mut bytes = Vec::new();
+    File::from(file).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn sum(proc: &OwnedFd) -> Sum {
@@ -173,6 +202,8 @@ fn sum(proc: &OwnedFd) -> Sum {
         // the two before.
         let field = |number: usize| fields.get(number - 3).copied().unwrap_or(0);
         sum.cpu_us += (14..=17).map(field).sum::<u64>() * TICK_US;
+        let id = stat.split(' ').next().and_then(|pid| pid.parse().ok()).unwrap_or(0);
+        sum.own_cpu_us.insert((id, field(22)), (field(14) + field(15)) * TICK_US);
         sum.threads += field(20);
         if let Some(status) = read(&process, "status") {
             sum.memory += kib(&status, "RssAnon:") + kib(&status, "RssShmem:");
@@ -230,6 +261,16 @@ async fn keep_share(shared: &Shared, begun: Instant, paused: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_of_processes_that_are_gone_is_kept() {
+        let mut tally = Tally::default();
+        let at = |processes: &[((u64, u64), u64)]| processes.iter().copied().collect();
+        assert_eq!(tally.update(at(&[((2, 10), 5), ((3, 10), 1)])), 6);
+        assert_eq!(tally.update(at(&[((2, 10), 7)])), 8, "3 is gone");
+        assert_eq!(tally.update(at(&[((2, 20), 1)])), 9, "2 is another process");
+        assert_eq!(tally.update(at(&[])), 9);
+    }
 
     #[test]
     fn shared_memory_without_a_file_is_summed() {
