@@ -326,7 +326,16 @@ fn set_if_there(dir: &Path, file: &str, value: &str) -> io::Result<()> {
 fn own_name() -> io::Result<String> {
     let pid = std::process::id();
     let start = start_time(pid).ok_or_else(|| io::Error::other("/proc/self/stat is unreadable"))?;
-    Ok(format!("{PREFIX}{pid}-{start}"))
+    Ok(format!("{PREFIX}{pid}-{start}-{}", pid_namespace()?))
+}
+
+/// The number of this process's pid namespace. In another, its process id means
+/// another process: in containers that share a cgroup directory, for one.
+fn pid_namespace() -> io::Result<u64> {
+    let link = fs::read_link("/proc/self/ns/pid")?;
+    let number =
+        link.to_str().and_then(|text| text.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok());
+    number.ok_or_else(|| io::Error::other(format!("{} is no pid namespace", link.display())))
 }
 
 /// When a process started, in clock ticks since boot: field 22 of its `stat`.
@@ -338,16 +347,23 @@ fn start_time(pid: u32) -> Option<u64> {
 /// Removes directories of launchers that are gone.
 fn sweep(parent: &Path, swept: &mut Vec<String>) {
     let Ok(entries) = fs::read_dir(parent) else { return };
+    let Ok(here) = pid_namespace() else { return };
     for entry in entries.flatten() {
         let name = entry.file_name().into_string().unwrap_or_default();
-        let launcher = name.split('.').next().and_then(|name| name.strip_prefix(PREFIX));
-        let Some((pid, start)) = launcher.and_then(|rest| rest.split_once('-')) else { continue };
-        let (Ok(pid), Ok(start)) = (pid.parse::<u32>(), start.parse::<u64>()) else { continue };
-        if start_time(pid) == Some(start) {
-            continue;
+        let Some((pid, start, namespace)) = launcher_of(&name) else { continue };
+        if namespace == here && start_time(pid) != Some(start) {
+            remove_tree(&entry.path(), swept);
         }
-        remove_tree(&entry.path(), swept);
     }
+}
+
+/// Process id, start time and pid namespace in a name that [`own_name`] began.
+fn launcher_of(name: &str) -> Option<(u32, u64, u64)> {
+    let launcher = name.split('.').next()?.strip_prefix(PREFIX)?;
+    let mut parts = launcher.split('-');
+    let all =
+        (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    parts.next().is_none().then_some(all)
 }
 
 fn remove_tree(dir: &Path, swept: &mut Vec<String>) {
@@ -658,14 +674,17 @@ mod tests {
     fn a_launcher_that_lives_is_not_swept() {
         let dir = std::env::temp_dir().join(format!("casemate-sweep-test-{}", std::process::id()));
         let living = dir.join(own_name().unwrap());
-        let dead = dir.join(format!("{PREFIX}{}-1.7", std::process::id()));
+        let (pid, here) = (std::process::id(), pid_namespace().unwrap());
+        let dead = dir.join(format!("{PREFIX}{pid}-1-{here}.7"));
+        let elsewhere = dir.join(format!("{PREFIX}{pid}-1-{}.7", here + 1));
         let other = dir.join("something-else");
-        for path in [&living, &dead, &other] {
+        for path in [&living, &dead, &elsewhere, &other] {
             fs::create_dir_all(path).unwrap();
         }
         let mut swept = Vec::new();
         sweep(&dir, &mut swept);
-        assert_eq!((living.exists(), dead.exists(), other.exists()), (true, false, true));
+        assert!(living.exists() && elsewhere.exists() && other.exists());
+        assert!(!dead.exists());
         assert_eq!(swept.len(), 1);
         fs::remove_dir_all(dir).unwrap();
     }
