@@ -119,11 +119,13 @@ struct Tally {
 }
 
 impl Tally {
-    /// Takes all processes' own CPU time; returns that of all there ever were,
-    /// but for the last moments of those that are gone.
+    /// Takes all processes' own CPU time; returns that of all there ever were.
+    /// What one did between the last look and its end is not known: half of the
+    /// time between two looks is the fair guess.
     fn update(&mut self, now: HashMap<(u64, u64), u64>) -> u64 {
         let gone = self.alive.iter().filter(|(process, _)| !now.contains_key(process));
-        self.gone_us += gone.map(|(_, us)| us).sum::<u64>();
+        let half = u64::try_from(TICK_PROC.as_micros() / 2).unwrap_or(0);
+        self.gone_us += gone.map(|(_, us)| us + half).sum::<u64>();
         self.alive = now;
         self.gone_us + self.alive.values().sum::<u64>()
     }
@@ -203,7 +205,12 @@ fn sum(proc: &OwnedFd) -> Sum {
         let field = |number: usize| fields.get(number - 3).copied().unwrap_or(0);
         sum.cpu_us += (14..=17).map(field).sum::<u64>() * TICK_US;
         let id = stat.split(' ').next().and_then(|pid| pid.parse().ok()).unwrap_or(0);
-        sum.own_cpu_us.insert((id, field(22)), (field(14) + field(15)) * TICK_US);
+        // More exact, but of the first thread only.
+        let first_ns = read(&process, "schedstat")
+            .and_then(|text| text.split(' ').next()?.parse::<u64>().ok())
+            .unwrap_or(0);
+        let own_us = ((field(14) + field(15)) * TICK_US).max(first_ns / 1000);
+        sum.own_cpu_us.insert((id, field(22)), own_us);
         sum.threads += field(20);
         if let Some(status) = read(&process, "status") {
             sum.memory += kib(&status, "RssAnon:") + kib(&status, "RssShmem:");
@@ -267,9 +274,9 @@ mod tests {
         let mut tally = Tally::default();
         let at = |processes: &[((u64, u64), u64)]| processes.iter().copied().collect();
         assert_eq!(tally.update(at(&[((2, 10), 5), ((3, 10), 1)])), 6);
-        assert_eq!(tally.update(at(&[((2, 10), 7)])), 8, "3 is gone");
-        assert_eq!(tally.update(at(&[((2, 20), 1)])), 9, "2 is another process");
-        assert_eq!(tally.update(at(&[])), 9);
+        assert_eq!(tally.update(at(&[((2, 10), 7)])), 5_008, "3 is gone");
+        assert_eq!(tally.update(at(&[((2, 20), 1)])), 10_009, "2 is another process");
+        assert_eq!(tally.update(at(&[])), 15_009);
     }
 
     #[test]
