@@ -9,6 +9,7 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
+use std::ops::Range;
 use std::os::fd::{AsFd as _, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -29,8 +30,7 @@ pub(super) const ARGUMENT: &str = "__jail-launcher";
 
 /// Host user ids for sandboxes, where root starts them: beyond what
 /// distributions, systemd and container engines hand out.
-const FIRST_HOST_UID: u32 = 2_000_000_000;
-const HOST_UIDS: u64 = 100_000;
+const HOST_IDS: Range<u32> = 2_000_000_000..2_000_100_000;
 
 /// How long the kernel may take to give a killed sandbox's cgroup back.
 const REMOVE_PATIENCE: Duration = Duration::from_secs(5);
@@ -65,10 +65,10 @@ fn run() -> io::Result<()> {
         proof,
         filters: [const { OnceCell::new() }; 2],
         namespaces: lockdown::namespace_ids()?,
-        is_root: rustix::process::geteuid().is_root(),
+        host_ids: host_ids(),
         accounting: cgroups.accounting(),
         sandboxes: BTreeMap::new(),
-        next_uid: 0,
+        next_id: 0,
         cgroups,
     };
     let hello = FromLauncher::Hello {
@@ -88,9 +88,11 @@ struct Launcher {
     /// Without and with user namespaces; compiled when first needed.
     filters: [OnceCell<Compiled>; 2],
     namespaces: Vec<String>,
-    is_root: bool,
+    /// Where sandboxes get users of their own from; `None` if only the user
+    /// who started this can be had.
+    host_ids: Option<Range<u32>>,
     sandboxes: BTreeMap<u64, Entry>,
-    next_uid: u64,
+    next_id: u32,
 }
 
 /// A sandbox as the launcher knows it.
@@ -204,9 +206,9 @@ impl Launcher {
 
     /// Maps the sandbox's user to one of the host's. See user_namespaces(7).
     fn map_ids(&mut self, pid: i32) -> io::Result<()> {
-        let (uid, gid) = if self.is_root {
-            let id = FIRST_HOST_UID + u32::try_from(self.next_uid % HOST_UIDS).unwrap_or(0);
-            self.next_uid += 1;
+        let (uid, gid) = if let Some(ids) = &self.host_ids {
+            let id = ids.start + self.next_id % ids.len().try_into().unwrap_or(1);
+            self.next_id = self.next_id.wrapping_add(1);
             (id, id)
         } else {
             std::fs::write(format!("/proc/{pid}/setgroups"), "deny")?;
@@ -258,7 +260,7 @@ impl Launcher {
                 let filter = self.filter(plan)?;
                 let outside = Outside {
                     namespaces: &self.namespaces,
-                    groups_dropped: self.is_root,
+                    groups_dropped: self.host_ids.is_some(),
                     accounting: &self.accounting,
                     filter,
                     // 0, 1, 2, the link, and the signal descriptor.
@@ -295,7 +297,8 @@ impl Launcher {
         let failed =
             |(step, error): (String, io::Error)| Unmet::new("root", format!("{step}: {error}"));
         let sources = root::open_sources(&plan.root).map_err(failed)?;
-        lockdown::become_user(self.is_root).map_err(|error| Unmet::new("identity", error))?;
+        lockdown::become_user(self.host_ids.is_some())
+            .map_err(|error| Unmet::new("identity", error))?;
         root::enter(sources, plan).map_err(failed)?;
         ChildSignals::new().map_err(|error| Unmet::new("init", error))
     }
@@ -354,6 +357,34 @@ impl Launcher {
     }
 }
 
+/// Where sandboxes get users of their own from, if this is root: the range for
+/// that, or, for the root of a container that has fewer ids, its last one.
+fn host_ids() -> Option<Range<u32>> {
+    if !rustix::process::geteuid().is_root() {
+        return None;
+    }
+    let read = |name: &str| std::fs::read_to_string(format!("/proc/self/{name}")).ok();
+    let ids = ids_in(&read("uid_map")?)?;
+    (ids_in(&read("gid_map")?)? == ids).then_some(ids)
+}
+
+/// The same for one map, of lines of `inside outside count`.
+fn ids_in(map: &str) -> Option<Range<u32>> {
+    let extents = || {
+        map.lines().filter_map(|line| {
+            let mut numbers =
+                line.split_whitespace().map_while(|number| number.parse::<u32>().ok());
+            let (first, _outside, count) = (numbers.next()?, numbers.next()?, numbers.next()?);
+            Some(first..first.checked_add(count)?)
+        })
+    };
+    if extents().any(|extent| extent.start <= HOST_IDS.start && HOST_IDS.end <= extent.end) {
+        return Some(HOST_IDS);
+    }
+    let last = extents().map(|extent| extent.end).max()?.checked_sub(1)?;
+    (last > 0).then(|| last..last + 1)
+}
+
 fn report(link: &Link, unmet: Unmet) -> io::Result<()> {
     link.send(&FromInit::Failed { control: unmet.control.into(), reason: unmet.reason }, &[])
 }
@@ -404,4 +435,23 @@ fn strays(sandbox: &Entry) -> Vec<String> {
         }
     }
     left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_for_sandboxes() {
+        let cases = [
+            ("         0          0 4294967295\n", Some(HOST_IDS)),
+            ("0 1000 1\n1 100000 65536\n", Some(65_536..65_537)),
+            ("0 1000 1\n", None),
+            ("", None),
+            ("0 x\n", None),
+        ];
+        for (map, want) in cases {
+            assert_eq!(ids_in(map), want, "{map:?}");
+        }
+    }
 }
