@@ -56,8 +56,8 @@ fn what_a_run_leaves_the_next_does_not_find() {
     assert!(!ran.stdout().contains(&secret), "{ran:?}");
 }
 
-/// A name in `/usr/bin` that nothing else on the machine runs meanwhile, and
-/// one that is locked.
+/// A program that nothing else on the machine runs meanwhile, and one that is
+/// locked.
 const RUN: &str = "/usr/bin/factor";
 const LOCKED: &str = "/usr/bin/tsort";
 
@@ -71,7 +71,7 @@ fn is_named(ran: &Ran, word: &str) -> bool {
 
 /// Which programs run on the host and in other sandboxes is nobody's business.
 fn activity_of_others() {
-    let attack = Attack::new("watch_others.py").args(&["/usr/bin", LOCKED, "2.5"]);
+    let attack = Attack::new("watch_others.py").args(&["/usr/bin", "/usr/bin/comm", "2.5"]);
     let run_something = || {
         std::thread::sleep(Duration::from_millis(1000));
         let on_host = HostRun::new(&[RUN, "6"]).run();
