@@ -698,6 +698,7 @@ async fn controls_are_listed(wall: &dyn Wall) -> Result {
         "capabilities",
         "no_new_privs",
         "root",
+        "shared files",
         "seccomp",
         "landlock",
         "descriptors",

@@ -168,6 +168,13 @@ pub(super) fn verify(plan: &Plan, outside: &Outside<'_>) -> Result<Vec<ControlNo
     expect(&status, "NoNewPrivs", "1").map_err(|got| Unmet::new("no_new_privs", got))?;
     note("no_new_privs", Held::Wholly, "set; cannot be unset".into());
     note("root", Held::Wholly, root()?);
+    note(
+        "shared files",
+        Held::Partly,
+        "the read-only part of the root is shared with the host and other sandboxes: inotify \
+         shows that a file there is used, and locks on it reach others who lock it"
+            .into(),
+    );
     note("seccomp", Held::Wholly, seccomp(&status, outside.filter.allowed)?);
     let (held, detail) = landlock()?;
     note("landlock", held, detail);
