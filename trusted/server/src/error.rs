@@ -37,8 +37,8 @@ pub enum ServeError {
         source: std::io::Error,
     },
     /// The wall does not work on this host.
-    #[error("no sandbox can be made here")]
-    Wall(#[from] Unavailable),
+    #[error("no sandbox can be made here: {0}")]
+    Wall(Unavailable),
     /// The server ended, but something of a sandbox did not.
     #[error("the server has stopped, but of its sandboxes was {0}")]
     Leftovers(Cleanup),

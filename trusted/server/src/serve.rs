@@ -61,7 +61,7 @@ pub async fn serve(
 /// from other machines and there is no key.
 pub async fn bind(config: ServerConfig, wall: Arc<dyn Wall>) -> Result<Server, ServeError> {
     config.check()?;
-    wall.probe().await?;
+    wall.probe().await.map_err(ServeError::Wall)?;
     let keys = KeyStore::open(&config.database).await?;
     if !is_loopback(config.listen) && !keys.any_valid().await? {
         return Err(ServeError::OpenToNetwork(config.listen));
