@@ -189,6 +189,9 @@ pub struct Reaped {
 
 /// Reaps child `pid`, or any child for -1, if one has ended; does not wait.
 ///
+/// A child may have made this process its tracer (`PTRACE_TRACEME`). Then it
+/// stops here at every signal, and is let go: this process traces nobody.
+///
 /// # Errors
 ///
 /// `ECHILD` if there is no such child.
@@ -196,18 +199,32 @@ pub fn reap(pid: i32) -> io::Result<Option<Reaped>> {
     let mut status = 0;
     // SAFETY: `rusage` is plain data for which all zeroes is valid.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: both pointers are valid for writing across the call.
-    match unsafe { libc::wait4(pid, &raw mut status, libc::WNOHANG | libc::__WALL, &raw mut usage) }
-    {
-        -1 => Err(io::Error::last_os_error()),
-        0 => Ok(None),
-        pid => Ok(Some(Reaped {
-            pid,
-            status,
-            cpu: time(usage.ru_utime) + time(usage.ru_stime),
-            peak: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
-        })),
+    loop {
+        let flags = libc::WNOHANG | libc::__WALL;
+        // SAFETY: both pointers are valid for writing across the call.
+        match unsafe { libc::wait4(pid, &raw mut status, flags, &raw mut usage) } {
+            -1 => return Err(io::Error::last_os_error()),
+            0 => return Ok(None),
+            stopped if libc::WIFSTOPPED(status) => let_go(stopped, libc::WSTOPSIG(status)),
+            pid => {
+                return Ok(Some(Reaped {
+                    pid,
+                    status,
+                    cpu: time(usage.ru_utime) + time(usage.ru_stime),
+                    peak: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
+                }));
+            }
+        }
     }
+}
+
+/// Stops tracing a stopped child; it gets the signal that it stopped at. That
+/// of a successful execve(2) is the tracer's only (ptrace(2)).
+fn let_go(pid: i32, signal: i32) {
+    let signal = if signal == libc::SIGTRAP { 0 } else { signal };
+    // SAFETY: detaching writes no memory of either process. A child that is gone
+    // meanwhile is an error that nobody needs.
+    unsafe { libc::ptrace(libc::PTRACE_DETACH, pid, 0, signal) };
 }
 
 fn time(time: libc::timeval) -> Duration {

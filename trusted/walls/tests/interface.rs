@@ -27,6 +27,7 @@ fn main() {
     let trials = trials![
         output_is_streamed_and_exit_comes_last,
         exit_codes_and_signals,
+        a_program_that_wants_to_be_traced_runs_on,
         stdin_reaches_the_program,
         a_program_that_is_not_there,
         bad_arguments_are_named,
@@ -156,6 +157,19 @@ async fn exit_codes_and_signals(wall: &dyn Wall) -> Result {
         check(result.exit == want, || format!("{script}: {:?}, want {want:?}", result.exit))?;
     }
     Ok(())
+}
+
+async fn a_program_that_wants_to_be_traced_runs_on(wall: &dyn Wall) -> Result {
+    let script = "import ctypes, os, signal, subprocess\n\
+                  ctypes.CDLL(None).ptrace(0, 0, 0, 0)\n\
+                  signal.signal(signal.SIGUSR1, lambda *_: print('signal', flush=True))\n\
+                  os.kill(os.getpid(), signal.SIGUSR1)\n\
+                  subprocess.run(['echo', 'child'])\n\
+                  os.execv('/bin/echo', ['echo', 'end'])\n";
+    let job = Job::new(spec(), ProcessSpec::new(["python3", "-c", script]));
+    let (result, _) = run(wall, job).await?;
+    equal(result.stdout.to_text(), "signal\nchild\nend\n".into())?;
+    equal(result.exit, ExitStatus::Code(0))
 }
 
 async fn stdin_reaches_the_program(wall: &dyn Wall) -> Result {
