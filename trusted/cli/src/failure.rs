@@ -104,6 +104,19 @@ fn package_of(program: &str) -> Option<&'static str> {
     }
 }
 
+/// A failure with its causes, but for those that it names itself.
+fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
 /// Tells a failure on stderr and gives its exit code, `code` if it has none of
 /// its own.
 pub(crate) fn report(error: &anyhow::Error, code: u8) -> ExitCode {
@@ -111,7 +124,12 @@ pub(crate) fn report(error: &anyhow::Error, code: u8) -> ExitCode {
         return ExitCode::from(ui::OutputClosed::CODE);
     }
     let failure = error.downcast_ref::<Failure>();
-    ui::note(&format!("{error:#}"));
+    if error.is::<server::ConfigError>() {
+        // It shows the user's own file, with a mark under the mistake.
+        ui::note_lines(&told(error));
+    } else {
+        ui::note(&told(error));
+    }
     if let Some(fix) = failure.and_then(|failure| failure.fix.as_deref()) {
         ui::fix(fix);
     }

@@ -52,6 +52,13 @@ pub(crate) fn note(text: &str) {
     line(&format!("{name} {}\n", visible(text)));
 }
 
+/// The same of several lines, the further ones indented.
+pub(crate) fn note_lines(text: &str) {
+    let name = Paint::of(&io::stderr()).paint(Colour::Bold, "casemate:");
+    let lines: Vec<String> = text.lines().map(visible).collect();
+    line(&format!("{name} {}\n", lines.join("\n  ").trim_end()));
+}
+
 /// Tells on stderr what would help against what was just noted.
 pub(crate) fn fix(text: &str) {
     line(&format!("  fix: {}\n", visible(text)));

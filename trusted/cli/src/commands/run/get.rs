@@ -123,8 +123,11 @@ impl Target {
     /// Puts `contents` there, whole or not at all.
     fn write_file(&self, contents: &[u8]) -> io::Result<()> {
         let there = rustix::fs::statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW);
-        if there.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_dir()) {
-            return Err(io::Error::other("a directory is in the way"));
+        match there.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+            Ok(FileType::Directory) => return Err(io::Error::other("a directory is in the way")),
+            Ok(FileType::RegularFile | FileType::Symlink) | Err(_) => {}
+            // Replacing one, in /dev say, would break what uses it.
+            Ok(_) => return Err(io::Error::other("a device, pipe or socket is in the way")),
         }
         let (mut file, temporary) = self.temporary()?;
         let written = file.write_all(contents).and_then(|()| {
@@ -306,6 +309,10 @@ mod tests {
             assert!(at(name).symlink_metadata().unwrap().is_file(), "{name}");
             assert_eq!(fs::read(at(name)).unwrap(), b"new", "{name}");
         }
+        // Nor is a pipe a file to replace.
+        let fifo = Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(CWD, at("pipe"), FileType::Fifo, fifo, 0).unwrap();
+        assert!(write(&format!("pipe:{host}/pipe")).unwrap_err().contains("in the way"));
         // A directory is no file to replace, and no temporary file stays.
         assert!(write(&format!("sub:{host}/d")).unwrap_err().contains("in the way"));
         assert_eq!(fs::read_dir(at("d")).unwrap().count(), 2);
