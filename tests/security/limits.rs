@@ -66,8 +66,11 @@ fn memory_is_limited(how: &str, directory: &str) {
         return;
     }
     assert!(!ran.stdout().contains("held"), "it held 200 MiB of 64: {ran:?}");
-    // `casemate` itself carries the marker, hence the allowance.
-    assert!(most < 64 + 48, "{most} MiB at once");
+    // `casemate` itself carries the marker, hence the allowance. Without a cgroup
+    // a watcher looks from time to time, and later on a busy machine.
+    let watched = ran.control("resources").is_some_and(|(state, _)| state == "partial");
+    let allowance = if watched { 128 } else { 48 };
+    assert!(most < 64 + allowance, "{most} MiB at once");
     assert!(
         ran.limit_hit() == Some("memory") && ran.process.code() == 137
             || ran.limit_hit() == Some("disk")
