@@ -119,6 +119,31 @@ mod tests {
             let error = parse::<BatchRequest>(json.as_bytes()).unwrap_err().to_string();
             assert!(error.contains(said) && error.contains(place), "{json}: {error}");
         }
+        for (name, list, said) in [
+            (
+                "executions",
+                format!("[{}{{}}]", "{},".repeat(2_700_000)),
+                "executions: more than 4096",
+            ),
+            (
+                "files",
+                format!("[{}]", ["{\"path\":\"\"}"; 1025].join(",")),
+                "[0].files: more than 1024",
+            ),
+            ("argv", format!("[{}]", ["\"\""; 4097].join(",")), "[0].argv: more than 4096"),
+            ("get", format!("[{}]", ["\"\""; 17].join(",")), "[0].get: more than 16"),
+        ] {
+            let json = match name {
+                "executions" => format!("{{\"executions\":{list}}}"),
+                _ => format!("{{\"executions\":[{{\"{name}\":{list}}}]}}"),
+            };
+            // Where it stopped: far from the end of the longest.
+            let error = parse::<BatchRequest>(json.as_bytes()).unwrap_err().to_string();
+            let column: usize = error.rsplit(' ').next().unwrap().parse().unwrap();
+            assert!(error.contains(said) && column < 20_000, "{name}: {error}");
+        }
+        let most = format!("{{\"executions\":[{}{{}}]}}", "{},".repeat(4095));
+        assert_eq!(parse::<BatchRequest>(most.as_bytes()).unwrap().executions.len(), 4096);
         assert!(parse::<BatchRequest>(b" {\"executions\" : [ ] }\n").is_ok());
         assert!(parse::<BatchRequest>(b"{\"executions\":[{\"code\":\"\xff\"}]}").is_err());
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use sandbox::Limits;
 use serde::Deserialize;
 
+use crate::api::request::MAX_EXECUTIONS;
 use crate::units::{self, Size};
 
 const MIB: u64 = 1 << 20;
@@ -54,7 +55,7 @@ pub struct ServerConfig {
     /// gets this. Default 300 s.
     #[serde(deserialize_with = "units::duration")]
     pub max_timeout: Duration,
-    /// The most executions in one batch. Default 256.
+    /// The most executions in one batch. Default 256; not more than 4096.
     pub max_batch: usize,
     /// The largest file that a caller may get back, in bytes. Default 4 MiB.
     #[serde(deserialize_with = "units::bytes")]
@@ -154,16 +155,16 @@ impl ServerConfig {
     /// [`ConfigError::Value`] names the field and what is wrong with it.
     pub fn check(&self) -> Result<(), ConfigError> {
         let value = |field: &'static str, reason: String| Err(ConfigError::Value { field, reason });
-        let at_least_one = [
-            ("slots", self.slots),
-            ("max_batch", self.max_batch),
-            ("max_connections", self.max_connections),
-        ];
+        let at_least_one = [("slots", self.slots), ("max_connections", self.max_connections)];
         for (field, number) in at_least_one {
             // The upper bound is that of what counts them.
             if !(1..=1_000_000).contains(&number) {
                 return value(field, format!("{number} does not lie between 1 and 1000000"));
             }
+        }
+        if !(1..=MAX_EXECUTIONS).contains(&self.max_batch) {
+            let reason = format!("{} does not lie between 1 and {MAX_EXECUTIONS}", self.max_batch);
+            return value("max_batch", reason);
         }
         if self.queue > 1_000_000 {
             return value("queue", format!("{} is more than 1000000", self.queue));
@@ -345,6 +346,8 @@ mod tests {
             ("no address", "listen = 'localhost'\n", "line 1|listen"),
             ("no unit", "drain = '1 fortnight'\n", "line 1|fortnight"),
             ("no slots", "slots = 0\n", "`slots`"),
+            ("no batches", "max_batch = 0\n", "`max_batch`"),
+            ("huge batches", "max_batch = 5000\n", "`max_batch`|between 1 and 4096"),
             ("tiny body", "max_body = 5\n", "`max_body`"),
             ("no memory", "[limits]\nmemory = 1\n", "`limits`|memory"),
             ("no such level", "log_level = 'loud=er=x'\n", "`log_level`"),

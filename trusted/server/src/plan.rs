@@ -17,12 +17,6 @@ use crate::api::request::{ExecRequest, FileRequest, LimitsRequest};
 use crate::config::ServerConfig;
 use crate::error::ApiError;
 
-/// The most files that one request may get back.
-const MAX_GET: usize = 16;
-
-/// The most files that one request may put.
-const MAX_FILES: usize = 1024;
-
 /// What requests are measured against.
 #[derive(Debug)]
 pub(crate) struct Planner {
@@ -75,9 +69,6 @@ impl Planner {
         };
 
         let mut files = Vec::with_capacity(request.files.len() + 1);
-        if request.files.len() > MAX_FILES {
-            return Err(bad("files", &format!("more than {MAX_FILES}")));
-        }
         for (index, file) in request.files.into_iter().enumerate() {
             files.push(put(file, &format!("{at}files[{index}]."))?);
         }
@@ -110,9 +101,6 @@ impl Planner {
         let limits =
             self.limits(request.limits.unwrap_or_default(), request.timeout_seconds, at)?;
 
-        if request.get.len() > MAX_GET {
-            return Err(bad("get", &format!("more than {MAX_GET} files")));
-        }
         let mut collect: Vec<GuestPath> = Vec::with_capacity(request.get.len());
         for (index, path) in request.get.iter().enumerate() {
             let path = GuestPath::new(path).map_err(|e| bad(&format!("get[{index}]"), &e))?;

@@ -1,6 +1,7 @@
 //! The endpoints.
 
 mod batch;
+mod bounded;
 mod exec;
 mod info;
 mod openapi;

@@ -5,7 +5,20 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
+use super::bounded;
 use crate::units::{Size, Time};
+
+/// The most executions in one batch, whatever the settings say.
+pub(crate) const MAX_EXECUTIONS: usize = 4096;
+
+/// The most files that one request may put.
+const MAX_FILES: usize = 1024;
+
+/// The most files that one request may get back.
+const MAX_GET: usize = 16;
+
+/// The most arguments of one program.
+const MAX_ARGUMENTS: usize = 4096;
 
 /// A program to run in a fresh sandbox.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -21,9 +34,10 @@ pub(crate) struct ExecRequest {
     #[schema(exclusive_minimum = 0)]
     pub(crate) timeout_seconds: Option<f64>,
     /// What the sandbox may use.
+    #[serde(default, deserialize_with = "bounded::object_or_null")]
     pub(crate) limits: Option<LimitsRequest>,
     /// Files to write before the program starts.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded::objects::<_, _, MAX_FILES>")]
     pub(crate) files: Vec<FileRequest>,
     /// Variables for the program.
     #[serde(default)]
@@ -34,12 +48,13 @@ pub(crate) struct ExecRequest {
     pub(crate) stdin_base64: Option<String>,
     /// With `code`: arguments for the program. Without: the program to run, and
     /// its arguments.
+    #[serde(default, deserialize_with = "bounded::list_or_null::<_, _, MAX_ARGUMENTS>")]
     pub(crate) argv: Option<Vec<String>>,
     /// `auto` (the default) or `jail`.
     pub(crate) wall: Option<String>,
     /// Files to give back after the program has ended. Relative paths start
     /// from the home directory.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded::list::<_, _, MAX_GET>")]
     pub(crate) get: Vec<String>,
 }
 
@@ -87,5 +102,6 @@ pub(crate) struct FileRequest {
 #[serde(deny_unknown_fields)]
 pub(crate) struct BatchRequest {
     /// The programs.
+    #[serde(deserialize_with = "bounded::objects::<_, _, MAX_EXECUTIONS>")]
     pub(crate) executions: Vec<ExecRequest>,
 }
