@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::Controller;
 use super::names::{own_name, sweep};
-use super::{Controller, numbered};
 use crate::jail::launcher::ARGUMENT;
 
 /// Where cgroup v2 is looked for.
@@ -208,12 +208,11 @@ pub(super) fn open_v1(swept: &mut Vec<String>) -> Result<Vec<(Controller, PathBu
         }
         starts.push((controller, parent.join(&name)));
     }
-    let memory = starts.iter().find(|(controller, _)| *controller == Controller::Memory);
-    if let Some((_, start)) = memory {
-        // Where it is mounted read-only, as in containers, this fails.
-        let trial = numbered(start, "0");
-        fs::create_dir(&trial).map_err(|error| format!("{}: {error}", trial.display()))?;
-        fs::remove_dir(&trial).map_err(|error| format!("{}: {error}", trial.display()))?;
+    let parent = starts.first().and_then(|(_, start)| start.parent());
+    if let Some(parent) = parent {
+        // In containers it is often mounted read-only.
+        rustix::fs::access(parent, rustix::fs::Access::WRITE_OK)
+            .map_err(|error| format!("{}: {error}", parent.display()))?;
     }
     Ok(starts)
 }
