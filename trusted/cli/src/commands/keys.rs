@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use server::{KeyInfo, KeyStore, ServerConfig};
 
+use crate::failure::Failure;
 use crate::ui;
 
 const AFTER: &str = "\
@@ -63,7 +64,16 @@ enum Action {
 pub(crate) fn execute(args: KeysArgs) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let store = KeyStore::open(&args.place.database()?).await?;
+        let database = args.place.database()?;
+        // Opening makes what is not there: right for the first key only.
+        if !matches!(args.action, Action::Create { .. }) && !database.exists() {
+            let failure =
+                Failure::new(format!("there are no keys: {} does not exist", database.display()));
+            return Err(failure
+                .fix("name the right --database, or make a key: casemate keys create NAME")
+                .into());
+        }
+        let store = KeyStore::open(&database).await?;
         let done = act(args.action, &store).await;
         store.close().await;
         done
