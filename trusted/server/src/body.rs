@@ -73,12 +73,19 @@ async fn read(mut body: Body, length: Option<u64>, max: u64) -> Result<Bytes, Ap
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    // serde would take an array of the fields' values as well.
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first.is_some_and(|byte| *byte != b'{') {
+        return Err(ApiError::BadRequest("the request must be a JSON object".into()));
+    }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let path = error.path().to_string();
         let inner = error.into_inner();
-        ApiError::BadRequest(match path.as_str() {
-            "." => format!("invalid JSON: {inner}"),
+        // A question mark stands for a field whose name was not read yet.
+        let path = path.strip_suffix('?').unwrap_or(&path);
+        ApiError::BadRequest(match path.strip_suffix('.').unwrap_or(path) {
+            "" => format!("invalid JSON: {inner}"),
             path => format!("{path}: {inner}"),
         })
     })?;
@@ -95,7 +102,15 @@ mod tests {
     fn errors_name_the_field_and_where_it_is() {
         let cases = [
             (r#""#, "invalid JSON: EOF", "line 1 column 0"),
-            (r#"[]"#, "invalid JSON: ", "line 1"),
+            (r#"{"#, "invalid JSON: EOF", "line 1 column 1"),
+            (r#"{"executions""#, "invalid JSON: EOF", "line 1 column 13"),
+            (r#"{"executions":[{"#, "executions[0]: EOF", "line 1 column 16"),
+            (
+                r#"{"executions":[["print(42)"]]}"#,
+                "executions[0]: invalid type: sequence",
+                "line 1",
+            ),
+            (r#"{"executions":[{"limits":[1]}]}"#, "executions[0].limits: invalid type", "line 1"),
             (r#"{"executions":[]} x"#, "trailing characters", "line 1 column 19"),
             (r#"{"executions":[{"code":1}]}"#, "executions[0].code: invalid type", "column 24"),
             (
@@ -117,7 +132,14 @@ mod tests {
         ];
         for (json, said, place) in cases {
             let error = parse::<BatchRequest>(json.as_bytes()).unwrap_err().to_string();
-            assert!(error.contains(said) && error.contains(place), "{json}: {error}");
+            assert!(
+                !error.contains("?: ") && error.contains(said) && error.contains(place),
+                "{json}: {error}"
+            );
+        }
+        for json in ["[]", "[[]]", " [{}]", "null", "1", "\"x\"", "x"] {
+            let error = parse::<BatchRequest>(json.as_bytes()).unwrap_err().to_string();
+            assert_eq!(error, "the request must be a JSON object", "{json}");
         }
         for (name, list, said) in [
             (
