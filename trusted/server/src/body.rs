@@ -1,14 +1,17 @@
 //! Bodies of requests: bounded in size and time, then read as JSON.
 
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
+use hyper::body::{Frame, SizeHint};
 use serde::de::DeserializeOwned;
 
 use crate::app::App;
@@ -17,6 +20,9 @@ use crate::error::ApiError;
 /// How many times the largest body is read and thrown away before the answer
 /// that it is too large: a client that is still sending would not see that one.
 const SPILL: u64 = 4;
+
+/// How long the body of a refused request is read and thrown away.
+const SPILL_TIME: Duration = Duration::from_secs(5);
 
 /// A body of JSON.
 pub(crate) struct JsonBody<T>(pub(crate) T);
@@ -29,15 +35,87 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for JsonBody<T> {
             return Err(ApiError::MediaType);
         }
         let (max, wait) = (app.config.max_body, app.config.body_timeout);
-        let length = request
-            .headers()
-            .get(CONTENT_LENGTH)
-            .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        let length = length(request.headers());
         let reading = read(request.into_body(), length, max);
         let bytes = tokio::time::timeout(wait, reading)
             .await
             .map_err(|_| ApiError::SlowBody(wait.max(Duration::from_secs(1)).as_secs()))??;
         parse(&bytes).map(Self)
+    }
+}
+
+fn length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok())
+}
+
+/// The body of a request whose handler may leave it unread.
+pub(crate) struct Unread {
+    body: Arc<Mutex<Body>>,
+    length: Option<u64>,
+    /// The client sends its body once it is asked to.
+    asks: bool,
+}
+
+impl Unread {
+    /// Keeps hold of the body of a request.
+    pub(crate) fn of(request: Request) -> (Request, Self) {
+        let (parts, body) = request.into_parts();
+        let body = Arc::new(Mutex::new(body));
+        let unread = Self {
+            body: Arc::clone(&body),
+            length: length(&parts.headers),
+            asks: parts.headers.contains_key(EXPECT),
+        };
+        (Request::from_parts(parts, Body::new(Lent(body))), unread)
+    }
+
+    /// Reads what the handler left, and throws it away: a client that is still
+    /// sending would not see the answer. Whether all of it was read.
+    pub(crate) async fn spill(self, max: u64, wait: Duration) -> bool {
+        let most = max.saturating_mul(SPILL);
+        let mut body = Lent(self.body);
+        if body.is_end_stream() {
+            return true;
+        }
+        if self.asks || self.length.is_some_and(|length| length > most) {
+            return false;
+        }
+        let reading = async {
+            let mut seen = 0_u64;
+            while let Some(Ok(frame)) = body.frame().await {
+                let size = frame.data_ref().map_or(0, Bytes::len);
+                seen = seen.saturating_add(u64::try_from(size).unwrap_or(u64::MAX));
+                if seen > most {
+                    return false;
+                }
+            }
+            body.is_end_stream()
+        };
+        tokio::time::timeout(wait.min(SPILL_TIME), reading).await.unwrap_or(false)
+    }
+}
+
+/// A body that another holds too.
+struct Lent(Arc<Mutex<Body>>);
+
+impl HttpBody for Lent {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let mut body = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Pin::new(&mut *body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).size_hint()
     }
 }
 

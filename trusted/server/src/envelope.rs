@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
+use axum::http::header::CONNECTION;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -14,6 +15,7 @@ use tracing::Instrument as _;
 use uuid::Uuid;
 
 use crate::app::App;
+use crate::body::Unread;
 use crate::error::ApiError;
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
@@ -50,6 +52,7 @@ pub(crate) async fn envelope(
         None => request.uri().path().chars().take(200).flat_map(char::escape_default).collect(),
     };
     request.extensions_mut().insert(id.clone());
+    let (request, unread) = Unread::of(request);
 
     let span = tracing::info_span!("request", request_id = %id.0);
     let handled = AssertUnwindSafe(next.run(request)).catch_unwind().instrument(span.clone());
@@ -62,6 +65,11 @@ pub(crate) async fn envelope(
     let mut error = None;
     if let Some(api_error) = response.extensions_mut().remove::<ApiError>() {
         response = api_error.render(&id.0);
+        // Of a body that is too large or too slow enough was read already.
+        let enough = matches!(api_error, ApiError::TooLarge(_) | ApiError::SlowBody(_));
+        if !enough && !unread.spill(app.config.max_body, app.config.body_timeout).await {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         error = Some(api_error);
     }
     if let Ok(value) = HeaderValue::from_str(&id.0) {

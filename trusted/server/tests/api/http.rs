@@ -79,6 +79,49 @@ async fn large_bodies_are_refused() {
     assert_eq!(server.created(), 1);
 }
 
+/// A refusal that needs no body reaches a client that sends all of it first.
+#[tokio::test]
+async fn refusals_reach_clients_that_still_send() {
+    let server = TestServer::start().await;
+    let key = server.keys().await.create("k").await.unwrap();
+    let body = vec![b' '; 5 << 20];
+    let (json, wrong) = ("application/json", "cm_wrong");
+    let cases = [
+        // path           key    type          status
+        ("/v1/exec", wrong, json, "401"),
+        ("/v1/exec", &key, "text/plain", "415"),
+        ("/v1/nothing", &key, json, "404"),
+        ("/v1/health", &key, json, "405"),
+    ];
+    for (path, key, kind, status) in cases {
+        let mut raw = TcpStream::connect(server.address).await.unwrap();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\
+             Content-Type: {kind}\r\nContent-Length: {}\r\n",
+            body.len()
+        );
+        for _ in 0..2 {
+            raw.write_all(format!("{head}\r\n").as_bytes()).await.unwrap();
+            raw.write_all(&body).await.unwrap();
+            let mut answer = [0; 12];
+            raw.read_exact(&mut answer).await.unwrap();
+            assert_eq!(answer, format!("HTTP/1.1 {status}").as_bytes(), "{path}");
+            // The connection is still good.
+            let mut rest = Vec::new();
+            while !rest.ends_with(b"\"}") {
+                assert_ne!(raw.read_buf(&mut rest).await.unwrap(), 0, "{path}");
+            }
+        }
+        // Who asks first is told without sending.
+        let asking = format!("{head}Expect: 100-continue\r\n\r\n");
+        raw.write_all(asking.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        raw.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+        assert!(answer.contains("connection: close"), "{answer}");
+    }
+}
+
 #[tokio::test]
 async fn slow_requests_are_ended() {
     let server = TestServer::with(|config| {
