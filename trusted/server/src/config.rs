@@ -189,6 +189,10 @@ impl ServerConfig {
                 return value(field, error.to_string());
             }
         }
+        if let Some((name, asked, most)) = self.limits.above(&most) {
+            let reason = format!("{name} is {asked}, more than the {most} of `max_limits`");
+            return value("limits", reason);
+        }
         match self.log_level.parse::<tracing_subscriber::filter::Targets>() {
             Ok(_) => Ok(()),
             Err(error) => value("log_level", error.to_string()),
@@ -197,9 +201,17 @@ impl ServerConfig {
 
     /// What a sandbox gets if its caller says nothing; the maxima hold for it too.
     pub(crate) fn default_limits(&self) -> Limits {
-        let base = Limits::default();
-        let wall_time = base.wall_time.min(self.max_timeout);
-        self.limits.over(Limits { wall_time, ..base })
+        let (base, most) = (Limits::default(), self.most_limits());
+        self.limits.over(Limits {
+            wall_time: base.wall_time.min(most.wall_time),
+            memory: base.memory.min(most.memory),
+            cpus: base.cpus.min(most.cpus),
+            processes: base.processes.min(most.processes),
+            disk: base.disk.min(most.disk),
+            open_files: base.open_files.min(most.open_files),
+            output: base.output.min(most.output),
+            ..base
+        })
     }
 
     /// The most that a caller may ask for.
@@ -247,6 +259,26 @@ impl LimitSettings {
             output: size(self.output, base.output),
             ..base
         }
+    }
+
+    /// The first of these that is more than the most: its name, and both.
+    fn above(&self, most: &Limits) -> Option<(&'static str, String, String)> {
+        macro_rules! compare {
+            ($($field:ident: $value:expr),+ $(,)?) => {$(
+                if let Some(value) = $value.filter(|value| *value > most.$field) {
+                    return Some((stringify!($field), value.to_string(), most.$field.to_string()));
+                }
+            )+};
+        }
+        compare! {
+            memory: self.memory.map(|size| size.0),
+            cpus: self.cpus,
+            processes: self.processes,
+            disk: self.disk.map(|size| size.0),
+            open_files: self.open_files,
+            output: self.output.map(|size| size.0),
+        }
+        None
     }
 }
 
@@ -336,6 +368,14 @@ mod tests {
     }
 
     #[test]
+    fn the_most_holds_for_defaults_too() {
+        let config = ServerConfig::parse("[max_limits]\nmemory = '64M'\noutput = '2K'\n").unwrap();
+        let limits = config.default_limits();
+        assert_eq!((limits.memory, limits.output), (64 * MIB, 2048));
+        assert!(ServerConfig::parse("[limits]\ncpus = 2\n[max_limits]\ncpus = 2\n").is_ok());
+    }
+
+    #[test]
     fn errors_say_where() {
         let cases = [
             // name               text                              said
@@ -350,6 +390,16 @@ mod tests {
             ("huge batches", "max_batch = 5000\n", "`max_batch`|between 1 and 4096"),
             ("tiny body", "max_body = 5\n", "`max_body`"),
             ("no memory", "[limits]\nmemory = 1\n", "`limits`|memory"),
+            (
+                "above the most",
+                "[limits]\nmemory = '8G'\n",
+                "`limits`|memory is 8589934592|`max_limits`",
+            ),
+            (
+                "above its most",
+                "[limits]\ncpus = 2.5\n[max_limits]\ncpus = 1.5\n",
+                "`limits`|cpus is 2.5|the 1.5 of `max_limits`",
+            ),
             ("no such level", "log_level = 'loud=er=x'\n", "`log_level`"),
         ];
         for (name, text, said) in cases {
