@@ -53,6 +53,6 @@ pub use api::openapi_json;
 pub use config::{ConfigError, LimitSettings, LogFormat, ServerConfig};
 pub use error::ServeError;
 pub use keys::{KeyError, KeyInfo, KeyStore};
-pub use logging::init_logging;
+pub use logging::{Logs, init_logging};
 pub use serve::{Server, bind, serve};
 pub use units::{Size, Time};

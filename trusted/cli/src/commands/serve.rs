@@ -134,7 +134,7 @@ pub(crate) fn execute(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let wall = args.wall;
     let config = args.settings()?;
     let warm = config.warm.min(config.slots);
-    server::init_logging(&config)?;
+    let _logs = server::init_logging(&config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let wall =
