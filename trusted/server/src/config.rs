@@ -12,6 +12,10 @@ use crate::units::{self, Size};
 
 const MIB: u64 = 1 << 20;
 
+/// Why there is no database.
+pub(crate) const NO_DATABASE: &str =
+    "neither HOME nor XDG_DATA_HOME says where it is: set `database`, or give --database";
+
 /// Settings of the server. Times are numbers of seconds or texts like `"2m"`,
 /// sizes numbers of bytes or texts like `"8M"`.
 ///
@@ -33,7 +37,8 @@ pub struct ServerConfig {
     /// loopback one needs an API key to exist.
     pub listen: SocketAddr,
     /// The SQLite file that holds the keys. Default `casemate/server.sqlite`
-    /// in the user's data directory.
+    /// in the user's data directory; empty, which [`ServerConfig::check`]
+    /// refuses, if neither HOME nor XDG_DATA_HOME names one.
     pub database: PathBuf,
     /// The most sandboxes at once. Default 16.
     pub slots: usize,
@@ -141,10 +146,10 @@ impl ServerConfig {
     /// # Errors
     ///
     /// [`ConfigError::Syntax`] names line, column and field; otherwise as
-    /// [`ServerConfig::check`].
+    /// [`ServerConfig::check`], but that a database may still be missing.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         let config: Self = toml::from_str(text)?;
-        config.check()?;
+        config.check_amounts()?;
         Ok(config)
     }
 
@@ -154,6 +159,14 @@ impl ServerConfig {
     ///
     /// [`ConfigError::Value`] names the field and what is wrong with it.
     pub fn check(&self) -> Result<(), ConfigError> {
+        if self.database.as_os_str().is_empty() {
+            return Err(ConfigError::Value { field: "database", reason: NO_DATABASE.into() });
+        }
+        self.check_amounts()
+    }
+
+    /// As [`ServerConfig::check`], without what a flag may still add.
+    fn check_amounts(&self) -> Result<(), ConfigError> {
         let value = |field: &'static str, reason: String| Err(ConfigError::Value { field, reason });
         let at_least_one = [("slots", self.slots), ("max_connections", self.max_connections)];
         for (field, number) in at_least_one {
@@ -332,16 +345,18 @@ pub enum ConfigError {
 }
 
 /// `casemate/server.sqlite` in the user's data directory, as the XDG base
-/// directory specification finds it; in the working directory if there is no
-/// home either.
+/// directory specification finds it; empty if there is no home either.
 fn default_database() -> PathBuf {
-    let from = |variable| std::env::var_os(variable).map(PathBuf::from);
-    from("XDG_DATA_HOME")
-        // The specification: a relative path is to be ignored.
-        .filter(|path| path.is_absolute())
-        .or_else(|| from("HOME").map(|home| home.join(".local/share")))
+    database_below(|variable| std::env::var_os(variable).map(PathBuf::from))
+}
+
+fn database_below(from: impl Fn(&str) -> Option<PathBuf>) -> PathBuf {
+    // The specification: a relative path is to be ignored.
+    let absolute = |variable| from(variable).filter(|path| path.is_absolute());
+    absolute("XDG_DATA_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".local/share")))
+        .map(|data| data.join("casemate/server.sqlite"))
         .unwrap_or_default()
-        .join("casemate/server.sqlite")
 }
 
 #[cfg(test)]
@@ -373,6 +388,28 @@ mod tests {
         let limits = config.default_limits();
         assert_eq!((limits.memory, limits.output), (64 * MIB, 2048));
         assert!(ServerConfig::parse("[limits]\ncpus = 2\n[max_limits]\ncpus = 2\n").is_ok());
+    }
+
+    #[test]
+    fn a_database_is_never_in_the_working_directory() {
+        let cases = [
+            // XDG_DATA_HOME  HOME            database
+            (Some("/data"), Some("/home/a"), "/data/casemate/server.sqlite"),
+            (Some("data"), Some("/home/a"), "/home/a/.local/share/casemate/server.sqlite"),
+            (None, Some("home"), ""),
+            (None, Some(""), ""),
+            (None, None, ""),
+        ];
+        for (data, home, want) in cases {
+            let database = database_below(|name| {
+                let value = if name == "HOME" { home } else { data };
+                value.map(PathBuf::from)
+            });
+            assert_eq!(database, Path::new(want), "{data:?} {home:?}");
+        }
+        let config = ServerConfig { database: PathBuf::new(), ..ServerConfig::default() };
+        assert!(config.check().unwrap_err().to_string().contains("--database"));
+        assert!(ServerConfig::parse("database = ''\n").is_ok(), "a flag may name one");
     }
 
     #[test]

@@ -57,6 +57,11 @@ impl KeyStore {
     /// [`KeyError`] if the file cannot be opened or made, is not a database of
     /// this program or of this version, or may be written by other users.
     pub async fn open(path: &Path) -> Result<Self, KeyError> {
+        // SQLite would take this as a database in memory.
+        if path.as_os_str().is_empty() {
+            let reason = crate::config::NO_DATABASE.into();
+            return Err(KeyError::Open { path: path.to_owned(), reason });
+        }
         let pool = schema::open(path).await?;
         Ok(Self { pool, any: std::sync::Arc::default() })
     }

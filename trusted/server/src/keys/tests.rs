@@ -106,3 +106,9 @@ async fn two_may_make_the_file_at_once() {
     a.unwrap().create("a").await.unwrap();
     b.unwrap().create("b").await.unwrap();
 }
+
+#[tokio::test]
+async fn no_path_is_no_database() {
+    let error = KeyStore::open(std::path::Path::new("")).await.err().unwrap().to_string();
+    assert!(error.contains("--database"), "{error}");
+}
