@@ -66,7 +66,8 @@ pub(crate) fn execute(args: KeysArgs) -> anyhow::Result<ExitCode> {
     runtime.block_on(async {
         let database = args.place.database()?;
         // Opening makes what is not there: right for the first key only.
-        if !matches!(args.action, Action::Create { .. }) && !database.exists() {
+        let named = !database.as_os_str().is_empty();
+        if named && !matches!(args.action, Action::Create { .. }) && !database.exists() {
             let failure =
                 Failure::new(format!("there are no keys: {} does not exist", database.display()));
             return Err(failure
