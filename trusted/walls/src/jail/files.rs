@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use sandbox::{Contents, EntryKind, FileEntry, FileError, FileToPut, GuestPath, SandboxError};
 use wire::jail::{Entry, FromInit, ToInit};
 
-use super::live::{Answer, Shared, mode_of};
+use super::live::{Answer, Shared};
 
 /// Copying this much into memory costs less than handing it to another thread.
 const INLINE: usize = 256 * 1024;
@@ -155,5 +155,13 @@ fn error_for(path: &GuestPath, error: &io::Error) -> FileError {
         Some(Errno::EXIST) => FileError::Exists(path),
         Some(Errno::NOSPC) => FileError::DiskFull(path),
         _ => FileError::Refused { path, reason: error.to_string() },
+    }
+}
+
+/// What a directory in a [`FileToPut`] is given when it names none.
+fn mode_of(file: &FileToPut) -> u32 {
+    match (&file.contents, file.mode) {
+        (Contents::Directory, 0) => 0o755,
+        (_, mode) => mode,
     }
 }

@@ -193,15 +193,15 @@ impl Launcher {
 
     fn filter(&self, plan: &Plan) -> io::Result<&Compiled> {
         let cell = &self.filters[usize::from(plan.user_namespaces)];
-        if cell.get().is_none() {
-            let exceptions = Exceptions {
-                user_namespaces: plan.user_namespaces,
-                counted: !matches!(self.accounting, Accounting::Rlimits(_)),
-            };
-            let compiled = rules::filter(exceptions).map_err(io::Error::other)?;
-            return Ok(cell.get_or_init(|| compiled));
+        if let Some(compiled) = cell.get() {
+            return Ok(compiled);
         }
-        cell.get().ok_or_else(|| io::ErrorKind::NotFound.into())
+        let exceptions = Exceptions {
+            user_namespaces: plan.user_namespaces,
+            counted: !matches!(self.accounting, Accounting::Rlimits(_)),
+        };
+        let compiled = rules::filter(exceptions).map_err(io::Error::other)?;
+        Ok(cell.get_or_init(|| compiled))
     }
 
     /// Maps the sandbox's user to one of the host's. See user_namespaces(7).

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use bytes::Bytes;
 use sandbox::{
-    Cleanup, Contents, Control, Ended, FileEntry, FileError, FileToPut, GuestPath, Limit, Limits,
-    Pid, Process, ProcessInfo, ProcessSpec, Sandbox, SandboxError, SandboxId, StartError,
-    TerminalSize, Usage, WallName,
+    Cleanup, Control, Ended, FileEntry, FileError, FileToPut, GuestPath, Limit, Limits, Pid,
+    Process, ProcessInfo, ProcessSpec, Sandbox, SandboxError, SandboxId, StartError, TerminalSize,
+    Usage, WallName,
 };
 use tokio::sync::{Notify, oneshot};
 use wire::jail::{Counters, FromInit, StartStep, ToInit, Used};
@@ -433,12 +433,4 @@ fn merge(counters: &Counters, counted: Used, seen: Used) -> Used {
 
 fn usage(used: &Used) -> Usage {
     Usage { cpu_time: Duration::from_micros(used.cpu_us), peak_memory: used.peak }
-}
-
-/// What a directory in a [`FileToPut`] is given when it names none.
-pub(super) fn mode_of(file: &FileToPut) -> u32 {
-    match (&file.contents, file.mode) {
-        (Contents::Directory, 0) => 0o755,
-        (_, mode) => mode,
-    }
 }

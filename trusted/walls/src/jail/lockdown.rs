@@ -109,7 +109,7 @@ fn drop_capabilities() -> io::Result<()> {
     thread::clear_ambient_capability_set()?;
     // The kernel knows this many; asking beyond gives EINVAL.
     for number in 0..64 {
-        // SAFETY is not needed: unknown bits are kept as they are.
+        // By number, since the kernel may know more than rustix has names for.
         let capability = thread::CapabilitySet::from_bits_retain(1 << number);
         match thread::remove_capability_from_bounding_set(capability) {
             Ok(()) => {}
